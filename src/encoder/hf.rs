@@ -1,0 +1,48 @@
+//! The oracle engine: the `tokenizers` crate, on a private copy of the backend.
+//!
+//! transformers leaves truncation, padding and `encode_special_tokens` set on the backend it shares
+//! with its callers; the copy made here has none of them, so a text always has one encoding.
+
+use tokenizers::Tokenizer;
+
+use super::Encoder;
+use crate::error::Error;
+
+/// [`Encoder`] over the `tokenizers` crate.
+pub struct HfEncoder {
+    tokenizer: Tokenizer,
+}
+
+impl HfEncoder {
+    /// Loads what `backend_tokenizer.to_str()` returned.
+    pub fn from_json(json: &str) -> Result<Self, Error> {
+        let mut tokenizer: Tokenizer = json
+            .parse()
+            .map_err(|e| Error::new(format!("the tokenizer backend cannot be loaded: {e}")))?;
+        tokenizer
+            .with_truncation(None)
+            .map_err(|e| Error::new(e.to_string()))?;
+        tokenizer.with_padding(None);
+        Ok(HfEncoder { tokenizer })
+    }
+
+    /// Number of ids, added tokens included.
+    pub fn vocab_size(&self) -> usize {
+        self.tokenizer.get_vocab_size(true)
+    }
+}
+
+impl Encoder for HfEncoder {
+    fn encode(&self, text: &str, out: &mut Vec<u32>) -> Result<(), Error> {
+        let encoding = self
+            .tokenizer
+            .encode_fast(text, false)
+            .map_err(|e| Error::new(format!("the tokenizer refuses the text: {e}")))?;
+        out.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "tokenizers"
+    }
+}
