@@ -1,0 +1,6 @@
+"""The command line."""
+
+
+def main() -> int:
+    """Runs the command line."""
+    return 0
