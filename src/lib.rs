@@ -7,3 +7,6 @@ pub mod engine;
 pub mod error;
 pub mod semantics;
 pub mod template;
+
+#[cfg(feature = "python")]
+mod python;
