@@ -1,0 +1,11 @@
+"""The one exception that a user's mistake becomes."""
+
+
+class UsageError(Exception):
+    """Something that the user can put right: said in one line, exit code 2."""
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an exception's text, or its class if it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
