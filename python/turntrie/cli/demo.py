@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turntrie.cli import models, recordings, report
-from turntrie.cli.errors import UsageError
+from turntrie.cli.errors import RefusalError, UsageError
 from turntrie.cli.progress import progress
-from turntrie.cli.recordings import Recording
+from turntrie.cli.recordings import Arguments, Recording
 from turntrie.cli.replay import Turn, replay, spelling, warm_up
 from turntrie.demo import TOKENIZER, conversation
 
@@ -51,10 +51,9 @@ def add_command(commands: "_SubParsersAction[Any]") -> None:
 
 def _positive(text: str) -> int:
     """An argument that counts something."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 up, not {text}")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 up, not {text!r}")
+    return int(text)
 
 
 def _recordings(options: argparse.Namespace) -> Iterator[Recording]:
@@ -79,26 +78,54 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         print(f"model {options.model or 'built in'}; {', '.join(f'{k} {v}' for k, v in versions.items())}")
         print(f"engine built in {built * 1e3:.0f} ms, once per tokenizer and process")
-    documents = []
-    everything: list[Turn] = []
+    episodes = []
     for recording in chosen:
-        arguments = spelling(plain, recording)
-        spelled = recording.spelled(arguments)
-        turns = list(progress(replay(plain, wrapped, spelled), len(spelled.asks()), recording.name))
-        everything += turns
-        if options.json:
-            documents.append({"id": recording.name, "arguments": arguments, **report.document(turns)})
-        else:
-            print(f"\nconversation {recording.name}: {len(spelled.messages)} messages, tool arguments as {arguments}\n")
-            print(report.table(turns))
-            print()
-            print(report.summary(turns))
+        episode = _replay(plain, wrapped, recording)
+        episodes.append(episode)
+        if not options.json:
+            print(f"\n{episode.title()}\n\n{report.table(episode.turns)}\n\n{report.summary(episode.turns)}".rstrip())
             sys.stdout.flush()
+    everything = [turn for episode in episodes for turn in episode.turns]
+    if not everything:
+        raise UsageError(f"{options.conversations}: {episodes[0].recording.name}: {episodes[0].refusal}")
     good = all(turn.good for turn in everything)
     if options.json:
         head = {"model": str(model), "versions": versions, "warmup_seconds": built, "ok": good}
-        print(json.dumps({**head, "conversations": documents}, indent=1))
-    elif len(chosen) > 1:
+        print(json.dumps({**head, "conversations": [episode.document() for episode in episodes]}, indent=1))
+    elif len(episodes) > 1:
         count = sum(turn.good for turn in everything)
-        print(f"\nall {len(chosen)} conversations: {count} of {len(everything)} turns identical and native")
+        print(f"\nall {len(episodes)} conversations: {count} of {len(everything)} turns identical and native")
     return 0 if good else 1
+
+
+class _Episode(NamedTuple):
+    """One conversation's replay: its turns up to where the template refused one, if it did."""
+
+    recording: Recording
+    arguments: Arguments | None
+    turns: list[Turn]
+    refusal: str | None
+
+    def title(self) -> str:
+        """The line above the table."""
+        text = f"conversation {self.recording.name}: {len(self.recording.messages)} messages"
+        text += f", tool arguments as {self.arguments}" if self.arguments else ""
+        return text + (f"; {self.refusal}" if self.refusal else "")
+
+    def document(self) -> dict[str, Any]:
+        """The replay as a value for JSON."""
+        head = {"id": self.recording.name, "arguments": self.arguments, "refusal": self.refusal}
+        return {**head, **report.document(self.turns)}
+
+
+def _replay(plain: Any, wrapped: Any, recording: Recording) -> _Episode:
+    """Replays one conversation as far as the template goes."""
+    arguments = None
+    turns: list[Turn] = []
+    try:
+        arguments = spelling(plain, recording)
+        spelled = recording.spelled(arguments)
+        turns.extend(progress(replay(plain, wrapped, spelled), len(spelled.asks()), recording.name))
+    except RefusalError as refusal:
+        return _Episode(recording, arguments, turns, str(refusal))
+    return _Episode(recording, arguments, turns, None)

@@ -78,8 +78,10 @@ def read(path: Path) -> Iterator[Recording]:
                     yield _recording(line, f"{path}:{number}", number)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or one_line(error)}") from error
-    except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: after line {number}: {one_line(error)}") from error
+    except (lzma.LZMAError, EOFError) as error:
+        raise UsageError(f"{path}: not a complete xz file: {one_line(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text after line {number}: {one_line(error)}") from error
 
 
 def _recording(line: str, place: str, number: int) -> Recording:

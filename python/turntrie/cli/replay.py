@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from turntrie.cli.errors import UsageError, one_line
+from turntrie.cli.errors import RefusalError, one_line
 from turntrie.cli.recordings import Arguments, Recording
 
 
@@ -39,7 +39,7 @@ def spelling(tokenizer: Any, recording: Recording) -> Arguments:
     """Finds how the chat template wants the arguments of tool calls: parsed if it renders them, else as JSON text.
 
     Raises:
-        UsageError: The template renders the conversation in neither spelling.
+        RefusalError: The template renders the conversation in neither spelling.
     """
     failures = []
     choices: tuple[Arguments, ...] = ("dict", "str")
@@ -50,7 +50,7 @@ def spelling(tokenizer: Any, recording: Recording) -> Arguments:
             failures.append(one_line(error))
         else:
             return arguments
-    raise UsageError(f"{recording.name}: the model's chat template refuses this conversation: {failures[0]}")
+    raise RefusalError(f"the chat template refuses this conversation: {failures[0]}")
 
 
 def warm_up(plain: Any, wrapped: Any) -> float:
@@ -70,7 +70,7 @@ def replay(plain: Any, wrapped: Any, recording: Recording) -> Iterator[Turn]:
         recording: The conversation, its arguments spelled as the template wants them.
 
     Raises:
-        UsageError: The template refuses a turn.
+        RefusalError: The template refuses a turn.
     """
     for number, end in enumerate(recording.asks(), start=1):
         messages, tools = recording.messages[:end], recording.tools
@@ -80,7 +80,7 @@ def replay(plain: Any, wrapped: Any, recording: Recording) -> Iterator[Turn]:
                 partial(plain.apply_chat_template, messages, return_dict=False, **call)
             )
         except Exception as error:
-            raise UsageError(f"{recording.name}: the chat template refuses turn {number}: {one_line(error)}") from error
+            raise RefusalError(f"the chat template refuses turn {number}: {one_line(error)}") from error
         turntrie_seconds, (prompt, ids) = _timed(partial(_ids, wrapped, messages, call))
         drop_in = wrapped.apply_chat_template(messages, return_dict=False, **call)
         yield Turn(

@@ -18,7 +18,9 @@ def _ratio(turns: Sequence[Turn]) -> float:
 
 
 def table(turns: Sequence[Turn]) -> str:
-    """One row a turn, columns aligned."""
+    """One row a turn, columns aligned; nothing without turns."""
+    if not turns:
+        return ""
     rows = [
         (
             f"{turn.number}",
@@ -49,7 +51,9 @@ def faults(turns: Sequence[Turn]) -> list[str]:
 
 
 def summary(turns: Sequence[Turn]) -> str:
-    """The verdict, the cumulative times, and the typical times at the end."""
+    """The verdict, the cumulative times, and the typical times at the end; nothing without turns."""
+    if not turns:
+        return ""
     last = turns[-_LAST:]
     reference, ours = (
         (sum(times), median(times[-_LAST:]))
