@@ -34,7 +34,8 @@ def requirements(group: str) -> Iterator[str]:
 
 def main() -> None:
     """Prints the groups named on the command line, each requirement once."""
-    sys.stdout.writelines(f"{line}\n" for line in dict.fromkeys(r for group in sys.argv[1:] for r in requirements(group)))
+    wanted = (requirement for group in sys.argv[1:] for requirement in requirements(group))
+    sys.stdout.writelines(f"{requirement}\n" for requirement in dict.fromkeys(wanted))
 
 
 if __name__ == "__main__":
