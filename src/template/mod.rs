@@ -151,3 +151,78 @@ fn render_reason(error: &Error) -> Reason {
     };
     Reason::new(Category::Render, kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(source: &str) -> Option<String> {
+        ChatTemplate::compile(source).err().map(|r| r.construct)
+    }
+
+    /// Each construct that may differ is refused by name; what is next to it is not.
+    #[test]
+    fn refused_constructs_are_named() {
+        for (source, construct) in [
+            ("{% do x.append(1) %}", "do"),
+            ("{% call m() %}x{% endcall %}", "call"),
+            ("{% autoescape true %}x{% endautoescape %}", "autoescape"),
+            ("{% include 'x' %}", "syntax"),
+            ("{% block x %}{% endblock %}", "syntax"),
+            ("{% generation %}x{% endgeneration %}", "syntax"),
+            ("{% raw %}x{% endraw %}", "raw"),
+            ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
+            ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
+            ("{% for a in b if loop %}x{% endfor %}", "for:loop-in-filter"),
+            ("{% for a in b %}{{ loop }}{% endfor %}", "name:loop"),
+            ("{% for a in b %}{{ loop.cycle('x') }}{% endfor %}", "loop:call"),
+            ("{% for a in b %}{{ loop.changed }}{% endfor %}", "loop:changed"),
+            ("{% set loop = 1 %}", "syntax"),
+            ("{% set caller = 1 %}", "assign:caller"),
+            ("{% set n = namespace() %}{{ n }}", "namespace:value"),
+            ("{% set n = namespace() %}{{ n['a'] }}", "namespace:item"),
+            ("{% set n = namespace() %}{{ n._a }}", "namespace:underscore"),
+            ("{% set n = namespace() %}{% set n._a = 1 %}", "namespace:underscore"),
+            ("{% set n = namespace() %}{% set n = 1 %}", "namespace:reassigned"),
+            ("{{ namespace() }}", "namespace:value"),
+            ("{{ x|nosuch }}", "filter:nosuch"),
+            ("{{ x is nosuch }}", "test:nosuch"),
+            ("{{ x.nosuch() }}", "method:nosuch"),
+            ("{{ nosuch() }}", "function:nosuch"),
+            ("{{ x[0]() }}", "call:expression"),
+            ("{{ lipsum }}", "name:lipsum"),
+            ("{{ self.x }}", "name:self"),
+            ("{{ 1 < x.y < 3 }}", "compare:chain"),
+            ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m }}", "macro:value"),
+            ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*x) }}", "call:splat"),
+            ("{% macro m(a=b) %}{{ a }}{% endmacro %}", "macro:default"),
+            ("{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}", "macro:redefined"),
+            ("{% macro m() %}{{ varargs }}{% endmacro %}", "name:varargs"),
+            ("{% for a in b %}{% macro m() %}{% endmacro %}{% endfor %}", "macro:nested"),
+            ("{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}", "macro:closure"),
+            (
+                "{% set y = 1 %}{% macro m() %}{% if z %}{% set y = 2 %}{% endif %}{{ y }}{% endmacro %}",
+                "macro:closure",
+            ),
+        ] {
+            assert_eq!(refusal(source).as_deref(), Some(construct), "{source}");
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_refusal_is_that_of_the_construct() {
+        let refusal = ChatTemplate::compile("a\n{{ b }}\n{{ c.nosuch() }}").err();
+        assert_eq!(refusal.map(|r| r.line), Some(3));
+    }
+
+    #[test]
+    fn macros_with_names_of_their_own_compile() {
+        for source in [
+            "{% macro m(a, b=1) %}{% for x in a %}{{ x }}{% endfor %}{% endmacro %}{{ m([1]) }}",
+            "{% set y = 1 %}{% macro m() %}{{ y }}{% endmacro %}{{ m() }}",
+            "{% macro m(message) %}{{ message }}{% endmacro %}{% for message in messages %}{{ m(message) }}{% endfor %}",
+        ] {
+            assert_eq!(refusal(source), None, "{source}");
+        }
+    }
+}
