@@ -2,8 +2,10 @@
 
 #![deny(unsafe_code)]
 
+pub mod cuts;
 pub mod encoder;
 pub mod engine;
 pub mod error;
 pub mod semantics;
 pub mod template;
+pub mod trie;
