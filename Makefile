@@ -23,10 +23,14 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 BUILT_STAMP := $(VENV)/.stamp-built
 
-.PHONY: help demo build test test-rust test-python lint format typecheck stubtest bench wheel clean
+.PHONY: help python demo build test test-rust test-python lint format typecheck stubtest bench wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+python: # the interpreter that the environments are made with
+	@test -n "$(PYTHON)" || { echo "error: no CPython >= 3.11 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "$(PYTHON)"
 
 demo: build ## build what is needed and replay a conversation through transformers and turntrie
 	$(BIN)/turntrie demo $(DEMO)
@@ -71,8 +75,7 @@ clean: ## remove the environment and everything built
 	rm -rf $(VENV) dist target python/turntrie/_native*.so
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "error: no CPython >= 3.11 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	"$$($(MAKE) --no-print-directory python)" -m venv $(VENV)
 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
