@@ -47,8 +47,8 @@ pub struct Lowering<'s> {
     pub clock_formats: Vec<String>,
 }
 
-/// Proves or rewrites every node of `tree`.
-pub fn lower<'s>(tree: &Stmt<'s>) -> Lowered<Lowering<'s>> {
+/// Proves or rewrites every node of `tree`; `markup` says whether a value can be a `Markup`.
+pub fn lower<'s>(tree: &Stmt<'s>, markup: bool) -> Lowered<Lowering<'s>> {
     let Stmt::Template(template) = tree else {
         return refuse("syntax", Span::default());
     };
@@ -58,6 +58,7 @@ pub fn lower<'s>(tree: &Stmt<'s>) -> Lowered<Lowering<'s>> {
     })?;
     let mut walk = Walk {
         scope,
+        markup,
         clock_formats: Vec::new(),
     };
     let children = walk.body(&template.children)?;
@@ -82,12 +83,22 @@ const SPECIAL_NAMES: &[&str] = &[
 
 /// Attributes of `loop` that mean the same in both engines.
 const LOOP_ATTRIBUTES: &[&str] = &[
-    "index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem",
-    "depth", "depth0",
+    "index",
+    "index0",
+    "revindex",
+    "revindex0",
+    "first",
+    "last",
+    "length",
+    "previtem",
+    "nextitem",
+    "depth",
+    "depth0",
 ];
 
 struct Walk<'s> {
     scope: Scope<'s>,
+    markup: bool,
     clock_formats: Vec<String>,
 }
 
@@ -116,6 +127,10 @@ impl<'s> Walk<'s> {
                 s.span(),
             )),
             Stmt::WithBlock(s) => {
+                // The body of a `generation` tag is a function to jinja2: no loop reaches into it.
+                if s.assignments.is_empty() && super::scope::leaves_loop(&s.body) {
+                    return refuse("generation:break", s.span());
+                }
                 // jinja2 evaluates all values of one `with` in the outer scope, minijinja one by one.
                 if s.assignments.len() > 1 {
                     return refuse("with:several", s.span());
@@ -384,8 +399,9 @@ impl<'s> Walk<'s> {
         let both = |kind| kinds == (kind, kind);
         let name = match s.op {
             BinOpKind::ScAnd | BinOpKind::ScOr => None,
-            // A string on one side leaves a concatenation or an error, in both engines.
-            BinOpKind::Add if either_str => None,
+            // A string on one side leaves a concatenation or an error, in both engines; but a `Markup`
+            // on the other side would escape it.
+            BinOpKind::Add if either_str && !self.markup => None,
             BinOpKind::Concat if both(Static::Str) => None,
             // Equality with a string is false for every other type, in both engines.
             BinOpKind::Eq | BinOpKind::Ne if either_str => None,
@@ -450,12 +466,7 @@ impl<'s> Walk<'s> {
                 CompareOpKind::In => "op:in",
                 CompareOpKind::NotIn => "op:not_in",
             };
-            let link = operator(
-                name,
-                self.expr(left)?,
-                vec![self.expr(&op.expr)?],
-                s.span(),
-            );
+            let link = operator(name, self.expr(left)?, vec![self.expr(&op.expr)?], s.span());
             result = Some(match result {
                 None => link,
                 Some(before) => Expr::BinOp(Spanned::new(
@@ -745,7 +756,10 @@ fn static_type(expr: &Expr<'_>) -> Static {
         Expr::GetAttr(s) => match &s.expr {
             Expr::Var(base)
                 if base.id == "loop"
-                    && matches!(s.name, "index" | "index0" | "revindex" | "revindex0" | "length") =>
+                    && matches!(
+                        s.name,
+                        "index" | "index0" | "revindex" | "revindex0" | "length"
+                    ) =>
             {
                 Static::Int
             }

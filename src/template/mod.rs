@@ -71,15 +71,16 @@ pub struct ChatTemplate {
 impl ChatTemplate {
     /// Compiles `source`, or says which construct is not proved equal to jinja2.
     pub fn compile(source: &str) -> Result<Self, Refusal> {
-        let compiled = Compiled::try_new(lexical::normalize(source), |source| {
-            let refuse = |construct: &str, line: Option<usize>| Refusal {
-                construct: construct.to_owned(),
-                line: line.unwrap_or(1),
-            };
-            lexical::check(source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
+        let refuse = |construct: &str, line: Option<usize>| Refusal {
+            construct: construct.to_owned(),
+            line: line.unwrap_or(1),
+        };
+        let source = lexical::normalize(source);
+        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
+        let compiled = Compiled::try_new(lexed.source, |source| {
             let tree = machinery::parse(source, "template", SYNTAX.clone())
                 .map_err(|e| refuse("syntax", e.line()))?;
-            let lowering = lower::lower(&tree)?;
+            let lowering = lower::lower(&tree, lexed.markup)?;
             Ok(Program::generate(source, lowering))
         })?;
         Ok(ChatTemplate { compiled })
@@ -169,21 +170,43 @@ mod tests {
             ("{% autoescape true %}x{% endautoescape %}", "autoescape"),
             ("{% include 'x' %}", "syntax"),
             ("{% block x %}{% endblock %}", "syntax"),
-            ("{% generation %}x{% endgeneration %}", "syntax"),
+            ("{% generation a=1 %}x{% endgeneration %}", "generation"),
+            (
+                "{% for a in b %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+                "generation:break",
+            ),
             ("{% raw %}x{% endraw %}", "raw"),
             ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
             ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
-            ("{% for a in b if loop %}x{% endfor %}", "for:loop-in-filter"),
+            (
+                "{% for a in b if loop %}x{% endfor %}",
+                "for:loop-in-filter",
+            ),
             ("{% for a in b %}{{ loop }}{% endfor %}", "name:loop"),
-            ("{% for a in b %}{{ loop.cycle('x') }}{% endfor %}", "loop:call"),
-            ("{% for a in b %}{{ loop.changed }}{% endfor %}", "loop:changed"),
+            (
+                "{% for a in b %}{{ loop.cycle('x') }}{% endfor %}",
+                "loop:call",
+            ),
+            (
+                "{% for a in b %}{{ loop.changed }}{% endfor %}",
+                "loop:changed",
+            ),
             ("{% set loop = 1 %}", "syntax"),
             ("{% set caller = 1 %}", "assign:caller"),
             ("{% set n = namespace() %}{{ n }}", "namespace:value"),
             ("{% set n = namespace() %}{{ n['a'] }}", "namespace:item"),
-            ("{% set n = namespace() %}{{ n._a }}", "namespace:underscore"),
-            ("{% set n = namespace() %}{% set n._a = 1 %}", "namespace:underscore"),
-            ("{% set n = namespace() %}{% set n = 1 %}", "namespace:reassigned"),
+            (
+                "{% set n = namespace() %}{{ n._a }}",
+                "namespace:underscore",
+            ),
+            (
+                "{% set n = namespace() %}{% set n._a = 1 %}",
+                "namespace:underscore",
+            ),
+            (
+                "{% set n = namespace() %}{% set n = 1 %}",
+                "namespace:reassigned",
+            ),
             ("{{ namespace() }}", "namespace:value"),
             ("{{ x|nosuch }}", "filter:nosuch"),
             ("{{ x is nosuch }}", "test:nosuch"),
@@ -193,13 +216,28 @@ mod tests {
             ("{{ lipsum }}", "name:lipsum"),
             ("{{ self.x }}", "name:self"),
             ("{{ 1 < x.y < 3 }}", "compare:chain"),
-            ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m }}", "macro:value"),
-            ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*x) }}", "call:splat"),
+            (
+                "{% macro m(a) %}{{ a }}{% endmacro %}{{ m }}",
+                "macro:value",
+            ),
+            (
+                "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*x) }}",
+                "call:splat",
+            ),
             ("{% macro m(a=b) %}{{ a }}{% endmacro %}", "macro:default"),
-            ("{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}", "macro:redefined"),
+            (
+                "{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}",
+                "macro:redefined",
+            ),
             ("{% macro m() %}{{ varargs }}{% endmacro %}", "name:varargs"),
-            ("{% for a in b %}{% macro m() %}{% endmacro %}{% endfor %}", "macro:nested"),
-            ("{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}", "macro:closure"),
+            (
+                "{% for a in b %}{% macro m() %}{% endmacro %}{% endfor %}",
+                "macro:nested",
+            ),
+            (
+                "{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}",
+                "macro:closure",
+            ),
             (
                 "{% set y = 1 %}{% macro m() %}{% if z %}{% set y = 2 %}{% endif %}{{ y }}{% endmacro %}",
                 "macro:closure",
