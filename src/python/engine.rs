@@ -56,6 +56,38 @@ impl Engine {
         self.inner.vocab_size()
     }
 
+    /// The derived cut policy, for people.
+    fn describe(&self) -> String {
+        self.inner.policy().to_string()
+    }
+
+    /// What is held and what was done so far, by name.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let s = self.inner.statistics();
+        let stats = PyDict::new(py);
+        stats.set_item("nodes", s.nodes)?;
+        stats.set_item("chunks", s.chunks)?;
+        stats.set_item("bytes", s.bytes)?;
+        stats.set_item("budget", s.budget)?;
+        stats.set_item("evictions", s.evictions)?;
+        stats.set_item("texts", s.texts)?;
+        stats.set_item("hits", s.hits)?;
+        stats.set_item("kept_tokens", s.kept_tokens)?;
+        stats.set_item("shared_tokens", s.shared_tokens)?;
+        stats.set_item("encoded_tokens", s.encoded_tokens)?;
+        Ok(stats)
+    }
+
+    /// Forgets all checkpoints.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| self.inner.clear());
+    }
+
+    /// Forgets the checkpoints of one namespace.
+    fn drop_namespace(&self, py: Python<'_>, namespace: u64) {
+        py.detach(|| self.inner.drop_namespace(namespace));
+    }
+
     /// Renders and encodes a conversation.
     #[allow(clippy::too_many_arguments)] // The call's whole input, flat on purpose: one crossing.
     fn prompt(
