@@ -20,6 +20,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
 use crate::error::{Category, Reason};
 use crate::semantics::{self, Unproved};
+use crate::shape::Words;
 
 pub use lower::Refusal;
 
@@ -52,6 +53,7 @@ struct Program<'s> {
     instructions: Instructions<'s>,
     blocks: BTreeMap<&'s str, Instructions<'s>>,
     clock_formats: Vec<String>,
+    words: Words,
     size_hint: usize,
 }
 
@@ -92,6 +94,11 @@ impl ChatTemplate {
         &self.compiled.borrow_dependent().clock_formats
     }
 
+    /// What the template can tell conversations apart by.
+    pub fn words(&self) -> &Words {
+        &self.compiled.borrow_dependent().words
+    }
+
     /// Renders with `context`, a [`semantics::Dict`] of the template's variables.
     pub fn render(&self, context: Value) -> Result<String, Reason> {
         let program = self.compiled.borrow_dependent();
@@ -126,6 +133,7 @@ impl<'s> Program<'s> {
             instructions,
             blocks,
             clock_formats: lowering.clock_formats,
+            words: lowering.words,
             size_hint,
         }
     }
