@@ -8,6 +8,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod call;
 pub mod cuts;
 pub mod encoder;
 pub mod engine;
@@ -16,6 +17,7 @@ pub mod semantics;
 pub mod shape;
 pub mod template;
 pub mod trie;
+pub mod verify;
 
 #[cfg(feature = "python")]
 mod python;

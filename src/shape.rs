@@ -12,10 +12,12 @@
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
 
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
+use crate::error::{Category, Reason};
 use crate::semantics::Dict;
 
 /// Identifies one aspect of a call's shape, for one template.
@@ -60,6 +62,62 @@ pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> 
     }
     keys.push(pair(context, before, 1));
     keys
+}
+
+/// Which keys of one template were checked, and which were found wrong. Shared between threads.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    checked: RwLock<HashSet<Key>>,
+    quarantined: RwLock<HashSet<Key>>,
+}
+
+impl Ledger {
+    /// The keys that were never checked, each once.
+    ///
+    /// # Errors
+    /// If one of `keys` is in quarantine.
+    pub fn unseen(&self, keys: &[Key]) -> Result<Vec<Key>, Reason> {
+        let quarantined = self
+            .quarantined
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !quarantined.is_empty() && keys.iter().any(|key| quarantined.contains(key)) {
+            return Err(Reason::new(Category::Quarantine, "shape"));
+        }
+        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        let mut unseen = Vec::new();
+        for key in keys {
+            if !checked.contains(key) && !unseen.contains(key) {
+                unseen.push(*key);
+            }
+        }
+        Ok(unseen)
+    }
+
+    /// Notes that calls with these keys gave the reference's text.
+    pub fn accept(&self, keys: &[Key]) {
+        let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
+        checked.extend(keys);
+    }
+
+    /// Sends every call with one of these keys to the reference from now on.
+    pub fn quarantine(&self, keys: &[Key]) {
+        let mut quarantined = self
+            .quarantined
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        quarantined.extend(keys);
+    }
+
+    /// How many keys were accepted and how many are in quarantine.
+    pub fn sizes(&self) -> (usize, usize) {
+        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        let quarantined = self
+            .quarantined
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        (checked.len(), quarantined.len())
+    }
 }
 
 fn pair(context: u64, before: u64, after: u64) -> Key {

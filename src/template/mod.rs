@@ -18,14 +18,12 @@ use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
+use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::semantics::{self, Unproved};
 use crate::shape::Words;
 
 pub use lower::Refusal;
-
-/// Name of the context entry that holds the texts for `strftime_now`; no template can spell it.
-pub const CLOCK: &str = "strftime_now()";
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut env = semantics::environment();
@@ -88,8 +86,7 @@ impl ChatTemplate {
         Ok(ChatTemplate { compiled })
     }
 
-    /// Formats that the template gives to `strftime_now`; [`CLOCK`] in the context maps each to its
-    /// text at this moment.
+    /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
     pub fn clock_formats(&self) -> &[String] {
         &self.compiled.borrow_dependent().clock_formats
     }
@@ -99,8 +96,9 @@ impl ChatTemplate {
         &self.compiled.borrow_dependent().words
     }
 
-    /// Renders with `context`, a [`semantics::Dict`] of the template's variables.
-    pub fn render(&self, context: Value) -> Result<String, Reason> {
+    /// Renders one call.
+    pub fn render(&self, call: Call) -> Result<String, Reason> {
+        let context = call.into_context();
         let program = self.compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
         let mut out = machinery::make_string_output(&mut text);
