@@ -13,7 +13,12 @@ pub const NAMES: &[&str] = &["dict", "namespace", "raise_exception", "range", "s
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     env.add_function("dict", |args: Raw<'_>| {
-        mapping(&Arguments::of(args.0)).map(Value::from_object)
+        let dict = mapping(&Arguments::of(args.0))?;
+        // The name of a parameter in transformers 5, of an entry in transformers 4.
+        match dict.get("self") {
+            Some(_) => Err(unproved("arguments")),
+            None => Ok(Value::from_object(dict)),
+        }
     });
     env.add_function("namespace", |args: Raw<'_>| namespace(&Arguments::of(args.0)));
     env.add_function("raise_exception", |_: Raw<'_>| -> Result {
