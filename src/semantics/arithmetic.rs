@@ -5,6 +5,7 @@
 
 use super::compare::Number;
 use super::kind::{Kind, int};
+use super::text::escaped;
 use super::{Result, printf, unproved};
 use minijinja::Value;
 use minijinja::value::Tuple;
@@ -16,7 +17,10 @@ const MAX_REPEATED: usize = 1 << 24;
 #[inline]
 pub(super) fn add(left: &Value, right: &Value) -> Result {
     match (Kind::of(left), Kind::of(right)) {
-        (Kind::Str(a), Kind::Str(b)) => Ok(joined(a, b)),
+        (Kind::Str(a), Kind::Str(b)) => Ok(Value::from(joined(a, b))),
+        (Kind::Markup(a), Kind::Markup(b)) => Ok(Value::from_safe_string(joined(a, b))),
+        (Kind::Markup(a), Kind::Str(b)) => Ok(Value::from_safe_string(joined(a, &escaped(b)))),
+        (Kind::Str(a), Kind::Markup(b)) => Ok(Value::from_safe_string(joined(&escaped(a), b))),
         (Kind::List(a), Kind::List(b)) => Ok(Value::from([a, b].concat())),
         (Kind::Tuple(a), Kind::Tuple(b)) => Ok(Value::from(Tuple::new([a, b].concat()))),
         (a, b) => match numbers(&a, &b)? {
@@ -27,11 +31,11 @@ pub(super) fn add(left: &Value, right: &Value) -> Result {
 }
 
 /// Two strings as one.
-pub(super) fn joined(left: &str, right: &str) -> Value {
+pub(super) fn joined(left: &str, right: &str) -> String {
     let mut text = String::with_capacity(left.len() + right.len());
     text.push_str(left);
     text.push_str(right);
-    Value::from(text)
+    text
 }
 
 /// `left - right`.

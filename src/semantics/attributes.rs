@@ -216,7 +216,7 @@ fn is_attribute(attributes: &[&str], name: &str) -> bool {
 
 /// Whether any of the types that a template can meet has an attribute of this name in Python.
 pub fn is_attribute_name(name: &str) -> bool {
-    [STR, LIST, TUPLE, DICT, INT, FLOAT]
+    [STR, MARKUP, LIST, TUPLE, DICT, VIEW, RANGE, GENERATOR, INT, FLOAT]
         .iter()
         .any(|attributes| is_attribute(attributes, name))
 }
@@ -293,6 +293,16 @@ const DICT: &[&str] = &[
     "setdefault",
     "update",
     "values",
+];
+
+const MARKUP: &[&str] = &["escape", "striptags", "unescape"];
+
+const VIEW: &[&str] = &["isdisjoint", "mapping"];
+
+const RANGE: &[&str] = &["count", "index", "start", "step", "stop"];
+
+const GENERATOR: &[&str] = &[
+    "close", "gi_code", "gi_frame", "gi_running", "gi_suspended", "gi_yieldfrom", "send", "throw",
 ];
 
 const INT: &[&str] = &[

@@ -104,8 +104,6 @@ fn order_at(left: &Value, right: &Value, depth: usize) -> Result<Option<Ordering
     }
     let (a, b) = (Kind::of(left), Kind::of(right));
     match (&a, &b) {
-        // UTF-8 keeps the order of code points.
-        (Kind::Str(a), Kind::Str(b)) => Ok(Some(a.cmp(b))),
         (Kind::List(a), Kind::List(b)) | (Kind::Tuple(a), Kind::Tuple(b)) => {
             for (a, b) in a.iter().zip(b.iter()) {
                 if !equal_inside(a, b, depth)? {
@@ -114,10 +112,16 @@ fn order_at(left: &Value, right: &Value, depth: usize) -> Result<Option<Ordering
             }
             Ok(Some(a.len().cmp(&b.len())))
         }
-        _ => match (Number::of(&a), Number::of(&b)) {
-            (Some(a), Some(b)) => Ok(a.compare(b)),
-            _ => Err(unproved("compare")),
-        },
+        _ => {
+            if let (Some(a), Some(b)) = (a.text(), b.text()) {
+                // UTF-8 keeps the order of code points.
+                return Ok(Some(a.cmp(b)));
+            }
+            match (Number::of(&a), Number::of(&b)) {
+                (Some(a), Some(b)) => Ok(a.compare(b)),
+                _ => Err(unproved("compare")),
+            }
+        }
     }
 }
 

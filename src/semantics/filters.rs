@@ -75,6 +75,10 @@ filters! {
     "wordcount" => |_, args| wordcount(args),
 }
 
+/// The filters that make a `Markup` of text. What is added to one with `+` is escaped, so a template
+/// that uses one of them cannot be given the engine's own `+`.
+pub const MARKUP: &[&str] = &["e", "escape", "safe"];
+
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     for &(name, filter) in TABLE {
@@ -99,6 +103,17 @@ fn soft(value: &Value) -> Result<Cow<'_, str>> {
 
 fn truth(value: Option<Value>) -> bool {
     value.is_some_and(|value| value.is_true())
+}
+
+/// An argument that goes to a C function as a flag: no truth values but those of ints.
+fn flag(value: Option<Value>) -> Result<bool> {
+    match value {
+        Some(value) => match Kind::of(&value) {
+            Kind::Bool(value) => Ok(value),
+            _ => Err(unproved("arguments")),
+        },
+        None => Ok(false),
+    }
 }
 
 fn count_of(value: &Value) -> Result<usize> {
@@ -180,7 +195,7 @@ fn dictsort(args: &[Value]) -> Result {
         };
         keyed.push((key, iterables::pair(entry)));
     }
-    sequences::sorted(keyed, truth(reverse)).map(Value::from)
+    sequences::sorted(keyed, flag(reverse)?).map(Value::from)
 }
 
 fn escape(args: &[Value]) -> Result {
@@ -188,19 +203,7 @@ fn escape(args: &[Value]) -> Result {
     if matches!(Kind::of(value), Kind::Markup(_)) {
         return Ok(value.clone());
     }
-    let text = text::str_of(value)?;
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\'' => out.push_str("&#39;"),
-            '"' => out.push_str("&#34;"),
-            _ => out.push(c),
-        }
-    }
-    Ok(Value::from_safe_string(out))
+    Ok(Value::from_safe_string(text::escaped(&text::str_of(value)?)))
 }
 
 fn first(args: &[Value]) -> Result {
@@ -364,6 +367,9 @@ fn map(state: &mut State, args: &[Value]) -> Result {
             .ok_or_else(|| unproved("arguments"))?;
         let filter = TABLE.iter().find(|(known, _)| *known == name);
         let (_, filter) = filter.ok_or_else(|| unproved("filter"))?;
+        if MARKUP.contains(&name) {
+            return Err(unproved("markup"));
+        }
         // The keywords, if any, are still the last argument.
         let mut call = args[1..].to_vec();
         for item in elements(value)?.iter() {
@@ -520,7 +526,7 @@ fn sort(args: &[Value]) -> Result {
         });
         keyed.push((Value::from(keys.collect::<Result<Vec<_>>>()?), item.clone()));
     }
-    sequences::sorted(keyed, truth(reverse)).map(Value::from)
+    sequences::sorted(keyed, flag(reverse)?).map(Value::from)
 }
 
 fn string(args: &[Value]) -> Result {
@@ -536,9 +542,12 @@ fn sum(args: &[Value]) -> Result {
         Arguments::of(args).bind(["iterable", "attribute", "start"], 1)?;
     let path = Path::of(attribute.as_ref())?;
     let mut total = start.unwrap_or_else(|| Value::from(0));
+    if Kind::of(&total).int().is_none() {
+        return Err(unproved("sum"));
+    }
     for item in elements(&given(value)?)?.iter() {
         let item = path.get(item, None)?;
-        if Kind::of(&total).int().is_none() || Kind::of(&item).int().is_none() {
+        if Kind::of(&item).int().is_none() {
             // How floats are added differs between Python versions.
             return Err(unproved("sum"));
         }
@@ -589,7 +598,7 @@ fn truncate(args: &[Value]) -> Result {
         Some((before, _)) if !truth(killwords) => before,
         _ => start,
     };
-    Ok(arithmetic::joined(start, end))
+    Ok(Value::from(arithmetic::joined(start, end)))
 }
 
 fn unique(args: &[Value]) -> Result {

@@ -19,7 +19,12 @@ pub const NAMES: &[&str] = &[
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     env.add_function("dict", |args: Raw<'_>| {
-        mapping(&Arguments::of(args.0)).map(Value::from_object)
+        let dict = mapping(&Arguments::of(args.0))?;
+        // The name of a parameter in transformers 5, of an entry in transformers 4.
+        match dict.get("self") {
+            Some(_) => Err(unproved("arguments")),
+            None => Ok(Value::from_object(dict)),
+        }
     });
     env.add_function("namespace", |args: Raw<'_>| {
         namespace(&Arguments::of(args.0))

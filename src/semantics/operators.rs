@@ -8,7 +8,7 @@ use super::arguments::Raw;
 use super::arithmetic as math;
 use super::dict::Dict;
 use super::kind::Kind;
-use super::{Result, attributes, compare, text, unproved};
+use super::{Result, attributes, compare, sequences, text, unproved};
 use minijinja::{Environment, Value};
 use std::cmp::Ordering;
 
@@ -71,10 +71,11 @@ pub(super) fn ordered(left: &Value, right: &Value, test: fn(Ordering) -> bool) -
 /// `left ~ right`.
 fn concat(left: &Value, right: &Value) -> Result {
     let (left, right) = (text::str_of(left)?, text::str_of(right)?);
-    Ok(math::joined(&left, &right))
+    Ok(Value::from(math::joined(&left, &right)))
 }
 
-/// What a `for` loop iterates over. A generator gives its values away.
+/// What a `for` loop iterates over: always something of known length, since `loop.last` and
+/// `loop.length` of the engine depend on it. A generator gives its values away.
 fn iter(value: &Value) -> Result {
     match Kind::of(value) {
         // minijinja's own character iterator miscounts text outside ASCII: `loop.last` is wrong there.
@@ -87,7 +88,9 @@ fn iter(value: &Value) -> Result {
         | Kind::Dict(_)
         | Kind::View(_)
         | Kind::Range(_) => Ok(value.clone()),
-        Kind::Generator(generator) => generator.take().map(Value::from),
+        Kind::Str(_) | Kind::Generator(_) => {
+            Ok(Value::from(sequences::elements(value)?.into_owned()))
+        }
         _ => Err(unproved("iterate")),
     }
 }

@@ -81,6 +81,8 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
         "casefold" => casing::casefold(value, text)?,
         "zfill" => Value::from(zero_fill(text, required_int(&args[0])?)?),
         "center" | "ljust" | "rjust" => Value::from(justify(text, args, name)?),
+        "islower" => Value::from(casing::is_lower(text)?),
+        "isupper" => Value::from(casing::is_upper(text)?),
         "isascii" => Value::from(text.is_ascii()),
         "isspace" => Value::from(!text.is_empty() && text.chars().all(is_space)),
         "isprintable" => Value::from(is_printable(text)?),
@@ -431,8 +433,6 @@ fn ascii_predicate(text: &str, name: &str) -> Result<bool> {
         "isalpha" => all(u8::is_ascii_alphabetic),
         "isalnum" => all(u8::is_ascii_alphanumeric),
         "isdigit" | "isdecimal" | "isnumeric" => all(u8::is_ascii_digit),
-        "islower" => is_lower(text)?,
-        "isupper" => is_upper(text)?,
         "istitle" => is_title(text),
         "isidentifier" => {
             let first = text.bytes().next();
@@ -443,24 +443,6 @@ fn ascii_predicate(text: &str, name: &str) -> Result<bool> {
         }
         _ => return Err(unproved("method")),
     })
-}
-
-/// `str.islower`, of ASCII.
-pub(super) fn is_lower(text: &str) -> Result<bool> {
-    if !text.is_ascii() {
-        return Err(unproved("unicode"));
-    }
-    let any = |test: fn(&u8) -> bool| text.bytes().any(|byte| test(&byte));
-    Ok(any(u8::is_ascii_lowercase) && !any(u8::is_ascii_uppercase))
-}
-
-/// `str.isupper`, of ASCII.
-pub(super) fn is_upper(text: &str) -> Result<bool> {
-    if !text.is_ascii() {
-        return Err(unproved("unicode"));
-    }
-    let any = |test: fn(&u8) -> bool| text.bytes().any(|byte| test(&byte));
-    Ok(any(u8::is_ascii_uppercase) && !any(u8::is_ascii_lowercase))
 }
 
 fn is_title(text: &str) -> bool {

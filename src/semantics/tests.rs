@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Raw};
 use super::kind::Kind;
-use super::{Result, arithmetic, compare, operators, strings, text, unproved};
+use super::{Result, arithmetic, casing, compare, operators, text, unproved};
 use minijinja::value::ValueKind;
 use minijinja::{Environment, State, Value};
 use std::cmp::Ordering;
@@ -44,7 +44,7 @@ tests! {
     "iterable" => |_, args| iterable(args),
     "le" => |_, args| ordered(args, Ordering::is_le),
     "lessthan" => |_, args| ordered(args, Ordering::is_lt),
-    "lower" => |_, args| strings::is_lower(&text::str_of(only(args)?)?),
+    "lower" => |_, args| casing::is_lower(&text::str_of(only(args)?)?),
     "lt" => |_, args| ordered(args, Ordering::is_lt),
     "mapping" => |_, args| is(args, |kind| matches!(kind, Kind::Dict(_))),
     "ne" => |_, args| not_equal(args),
@@ -64,7 +64,7 @@ tests! {
     "string" => |_, args| is(args, |kind| matches!(kind, Kind::Str(_) | Kind::Markup(_))),
     "true" => |_, args| is(args, |kind| matches!(kind, Kind::Bool(true))),
     "undefined" => |_, args| is(args, |kind| matches!(kind, Kind::Undefined)),
-    "upper" => |_, args| strings::is_upper(&text::str_of(only(args)?)?),
+    "upper" => |_, args| casing::is_upper(&text::str_of(only(args)?)?),
 }
 
 /// Adds them to `env`.

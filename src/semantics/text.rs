@@ -153,3 +153,19 @@ fn write_quoted(out: &mut impl Write, text: &str) -> Result<()> {
     out.write_char(quote)?;
     Ok(())
 }
+
+/// `text` as `markupsafe.escape` writes it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
