@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cuts::{CutPolicy, Segment, Weakness};
 use crate::encoder::{Encoder, HfEncoder};
 use crate::error::Error;
-use crate::trie::{Checkpoints, Chunk, Place, Step};
+use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
 /// Ids of one text, and how many of them were not computed for this call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Engine {
 
     /// Forgets all checkpoints.
     pub fn clear(&self) {
-        self.checkpoints.with(|trie| trie.clear());
+        self.checkpoints.with(Trie::clear);
     }
 
     /// Forgets the checkpoints of one namespace.

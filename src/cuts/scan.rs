@@ -86,13 +86,12 @@ impl Iterator for Cuts<'_, '_> {
     fn next(&mut self) -> Option<Cut> {
         loop {
             let inner = self.plain.as_mut().and_then(Iterator::next);
-            let (piece, kind) = match inner {
-                Some(piece) => (piece, CutKind::Normalized),
-                None => {
-                    let piece = self.next_raw.take()?;
-                    self.next_raw_piece(piece.end);
-                    (piece, CutKind::Raw)
-                }
+            let (piece, kind) = if let Some(piece) = inner {
+                (piece, CutKind::Normalized)
+            } else {
+                let piece = self.next_raw.take()?;
+                self.next_raw_piece(piece.end);
+                (piece, CutKind::Raw)
             };
             if piece.is_cut {
                 return Some(Cut {
