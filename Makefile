@@ -23,10 +23,14 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 BUILT_STAMP := $(VENV)/.stamp-built
 
-.PHONY: help demo build test test-rust test-python lint format typecheck stubtest bench wheel clean
+.PHONY: help python demo build test test-rust test-python lint format typecheck stubtest bench wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+python: # the interpreter that the environments are made with
+	@test -n "$(PYTHON)" || { echo "error: no CPython >= 3.11 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "$(PYTHON)"
 
 demo: build ## build what is needed and replay a conversation through transformers and turntrie
 	$(BIN)/turntrie demo $(DEMO)
@@ -63,6 +67,8 @@ stubtest: build $(DEV_STAMP) ## _native.pyi against the built module
 
 bench: build $(DEV_STAMP) ## the figures of the README (about ten minutes)
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/loop_stall.py
+	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-group-by=group --benchmark-columns=median,iqr,rounds
 
 wheel: $(DEV_STAMP) ## the distributable wheel, in dist/
 	$(BIN)/maturin build --release --out dist
@@ -71,8 +77,7 @@ clean: ## remove the environment and everything built
 	rm -rf $(VENV) dist target python/turntrie/_native*.so
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "error: no CPython >= 3.11 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	"$$($(MAKE) --no-print-directory python)" -m venv $(VENV)
 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 

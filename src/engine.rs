@@ -1,9 +1,40 @@
 //! From rendered text to token ids at the cost of what is new.
+//!
+//! [`Engine::encode`] goes through a text once, in five steps:
+//!
+//! 1. **Descend.** From the root of the namespace along the most recent children, comparing bytes.
+//!    Chunks are fetched in batches under the lock and compared outside of it.
+//! 2. **Settle.** The nodes passed were made for other texts; a node may be used only if its end is
+//!    a cut *in this text*. With `l` common bytes, the nodes below the frontier of `l` may (proof in
+//!    [`cuts`](crate::cuts)); the others, usually one or two, are set aside.
+//! 3. **Scan.** From the last settled node on, the segments of this text are computed. Those set
+//!    aside are accepted where they agree; else the child is looked up by hash, and from a child
+//!    found that way the descent goes on (1).
+//! 4. **Encode** what was not found: a segment that another path holds is taken from there, the rest
+//!    and the open tail go to the encoder, without the lock.
+//! 5. **Link** the new segments under the lock. The open tail is not kept: the text may grow and
+//!    change its ids.
+//!
+//! Every position where ids are put together is a cut of this text, found by its own scan or by the
+//! transfer rule, so the result is `E(text)` by factorization, whatever the trie held: a stale, an
+//! evicted or a missing node costs time only. Nothing is linked before everything is encoded, so an
+//! error or a panic of the encoder leaves no trace.
+//!
+//! Cost: one `memcmp` over what is known, one copy of the ids, and scan plus encoding of what is
+//! new and of the segment or two before it.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cuts::{CutPolicy, Segment, Weakness};
 use crate::encoder::{Encoder, HfEncoder};
 use crate::error::Error;
+use crate::trie::{Checkpoints, Chunk, Place, Step};
 
 /// Ids of one text, and how many of them were not computed for this call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// The ids of the whole text.
     pub ids: Vec<u32>,
@@ -11,17 +42,88 @@ pub struct Encoded {
     pub kept: usize,
 }
 
+/// What an engine holds and what it has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Nodes of the trie.
+    pub nodes: usize,
+    /// Distinct chunks the nodes refer to.
+    pub chunks: usize,
+    /// Bytes of nodes and chunks.
+    pub bytes: usize,
+    /// The bound on `bytes`.
+    pub budget: usize,
+    /// Nodes evicted.
+    pub evictions: u64,
+    /// Texts encoded.
+    pub texts: u64,
+    /// Texts of which a beginning was known.
+    pub hits: u64,
+    /// Ids taken from checkpoints at the beginning of a text.
+    pub kept_tokens: u64,
+    /// Ids taken from checkpoints of the same segment in another place.
+    pub shared_tokens: u64,
+    /// Ids computed.
+    pub encoded_tokens: u64,
+}
+
 /// One tokenizer backend with its checkpoints.
+///
+/// Shared by threads without further locking; see the module for what a call costs.
 pub struct Engine {
     oracle: HfEncoder,
+    policy: CutPolicy,
+    checkpoints: Checkpoints,
+    budget: usize,
+    hasher: RandomState,
+    counters: Counters,
 }
+
+#[derive(Default)]
+struct Counters {
+    texts: AtomicU64,
+    hits: AtomicU64,
+    kept: AtomicU64,
+    shared: AtomicU64,
+    encoded: AtomicU64,
+}
+
+/// Nodes fetched under one lock: few at first, as the descent may end at once.
+const FIRST_BATCH: usize = 16;
+const LARGEST_BATCH: usize = 512;
 
 impl Engine {
     /// Loads what `backend_tokenizer.to_str()` returned; `budget` bounds the checkpoints in bytes.
+    ///
+    /// # Errors
+    /// If the backend cannot be loaded.
     pub fn from_json(json: &str, budget: usize) -> Result<Self, Error> {
-        let _ = budget;
+        Self::weakened(json, budget, Weakness::None, None)
+    }
+
+    /// An engine with a rule switched off, or another segment length: for tests and measurements.
+    ///
+    /// # Errors
+    /// If the backend cannot be loaded.
+    #[doc(hidden)]
+    pub fn weakened(
+        json: &str,
+        budget: usize,
+        weakness: Weakness,
+        min_segment: Option<usize>,
+    ) -> Result<Self, Error> {
+        let oracle = HfEncoder::from_json(json)?;
+        let mut policy = CutPolicy::weakened(oracle.tokenizer(), weakness)?;
+        if let Some(bytes) = min_segment {
+            policy = policy.with_min_segment(bytes);
+        }
         Ok(Engine {
-            oracle: HfEncoder::from_json(json)?,
+            oracle,
+            policy,
+            checkpoints: Checkpoints::new(),
+            budget,
+            hasher: RandomState::new(),
+            counters: Counters::default(),
         })
     }
 
@@ -30,19 +132,306 @@ impl Engine {
         self.oracle.vocab_size()
     }
 
+    /// The contents of the added tokens, by id.
+    pub fn added_tokens(&self) -> Vec<String> {
+        let mut tokens: Vec<_> = self
+            .oracle
+            .tokenizer()
+            .get_added_tokens_decoder()
+            .into_iter()
+            .collect();
+        tokens.sort_unstable_by_key(|(id, _)| *id);
+        tokens.into_iter().map(|(_, token)| token.content).collect()
+    }
+
+    /// Where texts of this backend are cut, and why not elsewhere.
+    pub fn policy(&self) -> &CutPolicy {
+        &self.policy
+    }
+
     /// The ids of `text`, reusing and leaving checkpoints in `namespace`.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses the text.
     pub fn encode(&self, namespace: u64, text: &str) -> Result<Encoded, Error> {
-        let _ = namespace;
-        Ok(Encoded {
-            ids: self.encode_full(text)?,
-            kept: 0,
-        })
+        let (encoded, shared) = if self.budget == 0 || !self.policy.has_cuts() {
+            let ids = self.encode_full(text)?;
+            (Encoded { ids, kept: 0 }, 0)
+        } else {
+            self.encode_incrementally(namespace, text)?
+        };
+        self.counters.count(&encoded, shared);
+        Ok(encoded)
     }
 
     /// The ids of `text` in one call of the `tokenizers` crate: the oracle.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses the text.
     pub fn encode_full(&self, text: &str) -> Result<Vec<u32>, Error> {
         let mut ids = Vec::new();
         self.oracle.encode(text, &mut ids)?;
         Ok(ids)
     }
+
+    /// What is held, and what was done so far.
+    pub fn statistics(&self) -> Statistics {
+        let holdings = self.checkpoints.holdings();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Statistics {
+            nodes: holdings.nodes,
+            chunks: holdings.chunks,
+            bytes: holdings.bytes,
+            budget: self.budget,
+            evictions: holdings.evictions,
+            texts: load(&self.counters.texts),
+            hits: load(&self.counters.hits),
+            kept_tokens: load(&self.counters.kept),
+            shared_tokens: load(&self.counters.shared),
+            encoded_tokens: load(&self.counters.encoded),
+        }
+    }
+
+    /// Forgets all checkpoints.
+    pub fn clear(&self) {
+        self.checkpoints.with(|trie| trie.clear());
+    }
+
+    /// Forgets the checkpoints of one namespace.
+    pub fn drop_namespace(&self, namespace: u64) {
+        self.checkpoints.with(|trie| trie.drop_namespace(namespace));
+    }
+
+    /// The result, and how many ids behind the kept ones came from elsewhere in the trie.
+    fn encode_incrementally(&self, namespace: u64, text: &str) -> Result<(Encoded, usize), Error> {
+        let mut walk = Walk::new(self, namespace, text);
+        let unknown = walk.run();
+
+        let mut ids = Vec::with_capacity(text.len() / 3);
+        for step in &walk.path {
+            ids.extend_from_slice(step.chunk.ids());
+        }
+        let mut kept = ids.len();
+        let mut shared = 0;
+
+        let known_chunks = self.chunks_of(text, &unknown);
+        let mut new = Vec::with_capacity(unknown.len());
+        let mut end = walk.end;
+        for ((segment, hash), known) in unknown.iter().zip(known_chunks) {
+            let before = ids.len();
+            let segment_text = &text[segment.start..segment.end];
+            let chunk = if let Some(chunk) = known {
+                ids.extend_from_slice(chunk.ids());
+                if kept == before {
+                    kept = ids.len();
+                } else {
+                    shared += ids.len() - before;
+                }
+                chunk
+            } else {
+                self.oracle.encode(segment_text, &mut ids)?;
+                let anchor = segment.anchor.map(|anchor| anchor - segment.start);
+                Arc::new(Chunk::new(segment_text, &ids[before..], *hash, anchor))
+            };
+            new.push(chunk);
+            end = segment.end;
+        }
+        if end < text.len() {
+            self.oracle.encode(&text[end..], &mut ids)?;
+        }
+
+        if !(walk.path.is_empty() && new.is_empty()) {
+            self.checkpoints
+                .with(|trie| trie.link(namespace, &walk.path, &new, self.budget));
+        }
+        Ok((Encoded { ids, kept }, shared))
+    }
+
+    /// The chunks that hold the texts of these segments, wherever they stand.
+    fn chunks_of(&self, text: &str, segments: &[(Segment, u64)]) -> Vec<Option<Arc<Chunk>>> {
+        if segments.is_empty() {
+            return Vec::new();
+        }
+        let mut found = self
+            .checkpoints
+            .with(|trie| {
+                segments
+                    .iter()
+                    .map(|(_, hash)| trie.chunk(*hash))
+                    .collect::<Vec<_>>()
+            })
+            .unwrap_or_default();
+        found.resize(segments.len(), None);
+        for (chunk, (segment, _)) in found.iter_mut().zip(segments) {
+            if chunk
+                .as_ref()
+                .is_some_and(|c| c.text() != &text[segment.start..segment.end])
+            {
+                *chunk = None;
+            }
+        }
+        found
+    }
+}
+
+impl Counters {
+    fn count(&self, encoded: &Encoded, shared: usize) {
+        let add = |counter: &AtomicU64, n: usize| {
+            counter.fetch_add(n as u64, Ordering::Relaxed);
+        };
+        add(&self.texts, 1);
+        add(&self.hits, usize::from(encoded.kept > 0));
+        add(&self.kept, encoded.kept);
+        add(&self.shared, shared);
+        add(&self.encoded, encoded.ids.len() - encoded.kept - shared);
+    }
+}
+
+/// The way of one text through the trie.
+struct Walk<'e, 't> {
+    engine: &'e Engine,
+    namespace: u64,
+    text: &'t str,
+    /// The nodes that may be used: all their ends are cuts of `text`.
+    path: Vec<Step>,
+    /// Where the last of them ends.
+    end: usize,
+}
+
+impl<'e, 't> Walk<'e, 't> {
+    fn new(engine: &'e Engine, namespace: u64, text: &'t str) -> Self {
+        Walk {
+            engine,
+            namespace,
+            text,
+            path: Vec::new(),
+            end: 0,
+        }
+    }
+
+    /// Walks as far as the trie knows the text; returns the closed segments behind, with hashes.
+    fn run(&mut self) -> Vec<(Segment, u64)> {
+        'descend: loop {
+            let mut aside = self.descend().into_iter();
+            let mut segments = self.engine.policy.segments(self.text, self.end);
+            while let Some(segment) = segments.next() {
+                // The bytes agree as far as those set aside go; the ends may not.
+                let same = aside
+                    .next()
+                    .filter(|step| segment.start + step.chunk.text().len() == segment.end);
+                if let Some(step) = same {
+                    self.advance(step);
+                    continue;
+                }
+                // Not on the way of the descent: the rest of it was for other texts.
+                aside = Vec::new().into_iter();
+                let hash = self.hash(segment);
+                if let Some(step) = self.child(segment, hash) {
+                    self.advance(step);
+                    continue 'descend;
+                }
+                let mut unknown = vec![(segment, hash)];
+                unknown.extend(segments.map(|segment| (segment, self.hash(segment))));
+                return unknown;
+            }
+            return Vec::new();
+        }
+    }
+
+    /// Steps 1 and 2: along the most recent children as far as the bytes agree, then back to the
+    /// last node whose end is a cut of this text. Returns the nodes set aside: their text agrees, but
+    /// whether they end at cuts is not known.
+    fn descend(&mut self) -> Vec<Step> {
+        let bytes = self.text.as_bytes();
+        let mut passed: Vec<Step> = Vec::new();
+        let mut common = self.end;
+        let mut limit = FIRST_BATCH;
+        let parting = 'compare: loop {
+            let place = passed.last().map_or(self.place(), |s| Place::Node(s.node));
+            let mut batch = Vec::with_capacity(limit);
+            self.engine
+                .checkpoints
+                .with(|trie| trie.follow(place, limit, &mut batch));
+            let fetched = batch.len();
+            for step in batch {
+                let expected = step.chunk.text().as_bytes();
+                let rest = &bytes[common..];
+                if !rest.starts_with(expected) {
+                    common += common_prefix(rest, expected);
+                    break 'compare Some(step);
+                }
+                common += expected.len();
+                passed.push(step);
+            }
+            if fetched < limit {
+                break None;
+            }
+            limit = (2 * limit).min(LARGEST_BATCH);
+        };
+
+        // The end of a node is a cut by the token that starts the *next* node on the way.
+        let frontier = self.engine.policy.frontier(bytes, common);
+        let mut end = self.end + passed.iter().map(|s| s.chunk.text().len()).sum::<usize>();
+        let mut usable = passed.len();
+        let mut next = parting.as_ref();
+        while usable > 0 {
+            let anchor = next.and_then(|step| step.chunk.anchor()).map(|a| end + a);
+            if next.is_some() && self.engine.policy.transfers(anchor, frontier) {
+                break;
+            }
+            usable -= 1;
+            next = Some(&passed[usable]);
+            end -= passed[usable].chunk.text().len();
+        }
+        let aside = passed.split_off(usable);
+        self.path.append(&mut passed);
+        self.end = end;
+        aside
+    }
+
+    fn place(&self) -> Place {
+        self.path
+            .last()
+            .map_or(Place::Root(self.namespace), |step| Place::Node(step.node))
+    }
+
+    fn advance(&mut self, step: Step) {
+        self.end += step.chunk.text().len();
+        self.path.push(step);
+    }
+
+    /// The key of a segment. Salted with the namespace, so that no chunk is shared between two:
+    /// finding one would tell by its speed what another tenant has sent.
+    fn hash(&self, segment: Segment) -> u64 {
+        self.engine
+            .hasher
+            .hash_one((self.namespace, &self.text[segment.start..segment.end]))
+    }
+
+    /// The child of the last node that holds this segment.
+    fn child(&self, segment: Segment, hash: u64) -> Option<Step> {
+        let place = self.place();
+        self.engine
+            .checkpoints
+            .with(|trie| trie.child(place, hash))
+            .flatten()
+            .filter(|step| step.chunk.text() == &self.text[segment.start..segment.end])
+    }
+}
+
+/// Length of the common prefix of two byte strings.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let blocks = a
+        .chunks_exact(BLOCK)
+        .zip(b.chunks_exact(BLOCK))
+        .take_while(|(x, y)| x == y)
+        .count()
+        * BLOCK;
+    blocks
+        + a[blocks..]
+            .iter()
+            .zip(&b[blocks..])
+            .take_while(|(x, y)| x == y)
+            .count()
 }

@@ -26,6 +26,11 @@ impl HfEncoder {
         Ok(HfEncoder { tokenizer })
     }
 
+    /// The private copy of the backend.
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
     /// Number of ids, added tokens included.
     pub fn vocab_size(&self) -> usize {
         self.tokenizer.get_vocab_size(true)

@@ -5,19 +5,42 @@ use pyo3::types::PyDict;
 
 use super::conversation::messages_of;
 use super::convert;
+use super::convert::RULE_WATCH_SHAPES;
 use super::guard::guarded;
+use super::prompt::Prompt;
+use crate::call::Call;
 use crate::error::{Category, Reason};
+use crate::shape::{Key, Ledger};
 use crate::template::{ChatTemplate, Refusal};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Template {
     compiled: Result<ChatTemplate, (Reason, usize)>,
+    ledger: Ledger,
+}
+
+/// A rendered text, and which aspects of its call were never checked.
+pub struct Rendered {
+    pub text: String,
+    pub unseen: Vec<Key>,
 }
 
 impl Template {
+    /// Renders `call`; `rules` say whether shapes are watched.
+    pub fn render_call(&self, call: Call, rules: u32) -> Result<Rendered, Reason> {
+        let template = self.usable()?;
+        let unseen = if rules & RULE_WATCH_SHAPES == 0 {
+            Vec::new()
+        } else {
+            self.ledger.unseen(&call.shape(template.words()))?
+        };
+        let text = guarded("render", || template.render(call))?;
+        Ok(Rendered { text, unseen })
+    }
+
     /// The compiled template, or why the reference serves it.
-    pub fn compiled(&self) -> Result<&ChatTemplate, Reason> {
+    pub fn usable(&self) -> Result<&ChatTemplate, Reason> {
         self.compiled.as_ref().map_err(|(reason, _)| reason.clone())
     }
 }
@@ -35,7 +58,10 @@ impl Template {
                     })
                 })
         });
-        Template { compiled }
+        Template {
+            compiled,
+            ledger: Ledger::default(),
+        }
     }
 
     /// `template:<construct>` if the reference has to serve this template.
@@ -59,7 +85,7 @@ impl Template {
             .unwrap_or_default()
     }
 
-    /// Renders to `(text, None)`, or `(None, reason)` if the reference has to.
+    /// Renders a conversation without encoding it.
     fn render(
         &self,
         py: Python<'_>,
@@ -67,14 +93,26 @@ impl Template {
         variables: &Bound<'_, PyDict>,
         clock: &Bound<'_, PyDict>,
         rules: u32,
-    ) -> (Option<String>, Option<String>) {
-        let rendered = self.compiled().and_then(|template| {
-            let context = convert::context(variables, clock, messages_of(messages, rules)?)?;
-            py.detach(|| guarded("render", || template.render(context)))
+    ) -> Prompt {
+        let outcome = self.usable().and_then(|_| {
+            let call = convert::call(variables, clock, messages_of(messages, rules)?)?;
+            py.detach(|| self.render_call(call, rules))
         });
-        match rendered {
-            Ok(text) => (Some(text), None),
-            Err(reason) => (None, Some(reason.to_string())),
-        }
+        Prompt::of_text(outcome)
+    }
+
+    /// Notes that calls with these shape keys gave the reference's text.
+    fn accept(&self, keys: Vec<Key>) {
+        self.ledger.accept(&keys);
+    }
+
+    /// Sends every call with one of these shape keys to the reference from now on.
+    fn quarantine(&self, keys: Vec<Key>) {
+        self.ledger.quarantine(&keys);
+    }
+
+    /// How many shape keys were accepted, and how many are in quarantine.
+    fn shapes(&self) -> (usize, usize) {
+        self.ledger.sizes()
     }
 }

@@ -81,7 +81,10 @@ fn repeated(kind: &Kind, times: i128) -> Result<Option<Value>> {
 }
 
 fn copies(items: &[Value], times: usize) -> Vec<Value> {
-    std::iter::repeat_n(items, times).flatten().cloned().collect()
+    std::iter::repeat_n(items, times)
+        .flatten()
+        .cloned()
+        .collect()
 }
 
 /// `left / right`.
@@ -152,7 +155,11 @@ fn float_divmod(a: f64, b: f64) -> Result<(f64, f64)> {
     }
     let floor = if quotient != 0.0 {
         let floor = quotient.floor();
-        if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+        if quotient - floor > 0.5 {
+            floor + 1.0
+        } else {
+            floor
+        }
     } else {
         0.0_f64.copysign(a / b)
     };

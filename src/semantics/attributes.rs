@@ -55,7 +55,9 @@ pub(super) fn item(object: &Value, key: &Value) -> Result {
             Kind::Dict(_) | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
             Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
         )
-        | (Kind::View(_) | Kind::Generator(_), Kind::Bool(_) | Kind::Int(_)) => Ok(Value::UNDEFINED),
+        | (Kind::View(_) | Kind::Generator(_), Kind::Bool(_) | Kind::Int(_)) => {
+            Ok(Value::UNDEFINED)
+        }
         _ => Err(unproved("item")),
     }
 }
@@ -93,16 +95,15 @@ fn bound_of(kind: &Kind) -> Result<Option<i128>> {
 }
 
 /// The elements that Python's `slice.indices` names.
-fn picked<T: Clone>(
-    items: &[T],
-    start: Option<i128>,
-    stop: Option<i128>,
-    step: i128,
-) -> Vec<T> {
+fn picked<T: Clone>(items: &[T], start: Option<i128>, stop: Option<i128>, step: i128) -> Vec<T> {
     let len = items.len() as i128;
     let (lowest, highest) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let clamp = |bound: i128| {
-        let bound = if bound < 0 { bound.saturating_add(len) } else { bound };
+        let bound = if bound < 0 {
+            bound.saturating_add(len)
+        } else {
+            bound
+        };
         bound.clamp(lowest, highest)
     };
     let (first, last) = if step > 0 {
@@ -149,7 +150,9 @@ pub(super) fn offset(text: &str, at: i128) -> usize {
     if text.is_ascii() {
         return usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
     }
-    let nth = usize::try_from(at).ok().and_then(|at| text.char_indices().nth(at));
+    let nth = usize::try_from(at)
+        .ok()
+        .and_then(|at| text.char_indices().nth(at));
     nth.map_or(text.len(), |(offset, _)| offset)
 }
 
@@ -157,7 +160,11 @@ pub(super) fn offset(text: &str, at: i128) -> usize {
 /// undefined.
 fn index(key: &Kind, len: usize) -> Result<Option<usize>> {
     if let Some(at) = key.int() {
-        let at = if at < 0 { at.saturating_add(len as i128) } else { at };
+        let at = if at < 0 {
+            at.saturating_add(len as i128)
+        } else {
+            at
+        };
         return Ok(usize::try_from(at).ok().filter(|at| *at < len));
     }
     match key {
@@ -218,12 +225,53 @@ pub fn is_attribute_name(name: &str) -> bool {
 // attributes of every type. Names that only newer Pythons have are included.
 
 const STR: &[&str] = &[
-    "capitalize", "casefold", "center", "count", "encode", "endswith", "expandtabs", "find",
-    "format", "format_map", "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit",
-    "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "join",
-    "ljust", "lower", "lstrip", "maketrans", "partition", "removeprefix", "removesuffix",
-    "replace", "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines",
-    "startswith", "strip", "swapcase", "title", "translate", "upper", "zfill",
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "encode",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "maketrans",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "translate",
+    "upper",
+    "zfill",
 ];
 
 const LIST: &[&str] = &[
@@ -234,15 +282,40 @@ const LIST: &[&str] = &[
 const TUPLE: &[&str] = &["count", "index"];
 
 const DICT: &[&str] = &[
-    "clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update",
+    "clear",
+    "copy",
+    "fromkeys",
+    "get",
+    "items",
+    "keys",
+    "pop",
+    "popitem",
+    "setdefault",
+    "update",
     "values",
 ];
 
 const INT: &[&str] = &[
-    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag",
-    "is_integer", "numerator", "real", "to_bytes",
+    "as_integer_ratio",
+    "bit_count",
+    "bit_length",
+    "conjugate",
+    "denominator",
+    "from_bytes",
+    "imag",
+    "is_integer",
+    "numerator",
+    "real",
+    "to_bytes",
 ];
 
 const FLOAT: &[&str] = &[
-    "as_integer_ratio", "conjugate", "from_number", "fromhex", "hex", "imag", "is_integer", "real",
+    "as_integer_ratio",
+    "conjugate",
+    "from_number",
+    "fromhex",
+    "hex",
+    "imag",
+    "is_integer",
+    "real",
 ];

@@ -204,9 +204,13 @@ fn compare_mixed(int: i128, float: f64) -> Option<Ordering> {
         Some(Ordering::Greater)
     } else {
         let whole = float.trunc();
-        Some(int.cmp(&(whole as i128)).then(
-            // The fraction has the sign of the float.
-            0.0_f64.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal),
-        ))
+        Some(
+            int.cmp(&(whole as i128)).then(
+                // The fraction has the sign of the float.
+                0.0_f64
+                    .partial_cmp(&(float - whole))
+                    .unwrap_or(Ordering::Equal),
+            ),
+        )
     }
 }

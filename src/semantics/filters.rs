@@ -10,7 +10,9 @@ use super::compare::Number;
 use super::iterables::{self, Generator};
 use super::kind::{Kind, int};
 use super::sequences::{self, Path, elements, ignore_case};
-use super::{Result, arithmetic, casing, compare, json, numerals, printf, strings, tests, text, unproved};
+use super::{
+    Result, arithmetic, casing, compare, json, numerals, printf, strings, tests, text, unproved,
+};
 use minijinja::{Environment, State, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -76,7 +78,9 @@ filters! {
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     for &(name, filter) in TABLE {
-        env.add_filter(name, move |state: &mut State, args: Raw<'_>| filter(state, args.0));
+        env.add_filter(name, move |state: &mut State, args: Raw<'_>| {
+            filter(state, args.0)
+        });
     }
 }
 
@@ -126,13 +130,17 @@ fn batch(args: &[Value]) -> Result {
     if let (Some(fill), Some(last)) = (fill.filter(|fill| !fill.is_none()), rows.last_mut()) {
         last.resize(size, fill);
     }
-    Ok(Generator::value(rows.into_iter().map(Value::from).collect()))
+    Ok(Generator::value(
+        rows.into_iter().map(Value::from).collect(),
+    ))
 }
 
 fn center(args: &[Value]) -> Result {
     let [value, width] = Arguments::of(args).bind(["value", "width"], 1)?;
     let width = match width {
-        Some(width) => Kind::of(&width).int().ok_or_else(|| unproved("arguments"))?,
+        Some(width) => Kind::of(&width)
+            .int()
+            .ok_or_else(|| unproved("arguments"))?,
         None => 80,
     };
     strings::center(&soft(&given(value)?)?, width).map(Value::from)
@@ -165,7 +173,11 @@ fn dictsort(args: &[Value]) -> Result {
     let mut keyed = Vec::with_capacity(dict.entries().len());
     for entry in dict.entries() {
         let key = if by_value { &entry.1 } else { &entry.0 }.clone();
-        let key = if case_sensitive { key } else { ignore_case(key)? };
+        let key = if case_sensitive {
+            key
+        } else {
+            ignore_case(key)?
+        };
         keyed.push((key, iterables::pair(entry)));
     }
     sequences::sorted(keyed, truth(reverse)).map(Value::from)
@@ -195,14 +207,20 @@ fn first(args: &[Value]) -> Result {
     let value = only(args)?;
     match Kind::of(value) {
         Kind::Str(text) => Ok(text.chars().next().map_or(Value::UNDEFINED, Value::from)),
-        _ => Ok(elements(value)?.first().cloned().unwrap_or(Value::UNDEFINED)),
+        _ => Ok(elements(value)?
+            .first()
+            .cloned()
+            .unwrap_or(Value::UNDEFINED)),
     }
 }
 
 fn last(args: &[Value]) -> Result {
     let value = only(args)?;
     match Kind::of(value) {
-        Kind::Str(text) => Ok(text.chars().next_back().map_or(Value::UNDEFINED, Value::from)),
+        Kind::Str(text) => Ok(text
+            .chars()
+            .next_back()
+            .map_or(Value::UNDEFINED, Value::from)),
         Kind::Generator(_) => Err(unproved("generator")),
         _ => Ok(elements(value)?.last().cloned().unwrap_or(Value::UNDEFINED)),
     }
@@ -234,12 +252,19 @@ fn indent(args: &[Value]) -> Result {
     let (first, blank) = (truth(first), truth(blank));
     let mut out = String::with_capacity(text.len());
     // jinja2 appends a newline first: an empty text is one line.
-    for (at, line) in strings::lines(&format!("{text}\n"), false).iter().enumerate() {
+    for (at, line) in strings::lines(&format!("{text}\n"), false)
+        .iter()
+        .enumerate()
+    {
         let line = line.as_str().unwrap_or_default();
         if at > 0 {
             out.push('\n');
         }
-        if if at == 0 { first } else { blank || !line.is_empty() } {
+        if if at == 0 {
+            first
+        } else {
+            blank || !line.is_empty()
+        } {
             out.push_str(&indention);
         }
         out.push_str(line);
@@ -250,9 +275,9 @@ fn indent(args: &[Value]) -> Result {
 fn items(args: &[Value]) -> Result {
     match Kind::of(only(args)?) {
         Kind::Undefined => Ok(Generator::value(Vec::new())),
-        Kind::Dict(dict) => {
-            Ok(Generator::value(dict.entries().iter().map(iterables::pair).collect()))
-        }
+        Kind::Dict(dict) => Ok(Generator::value(
+            dict.entries().iter().map(iterables::pair).collect(),
+        )),
         _ => Err(unproved("operand")),
     }
 }
@@ -292,11 +317,14 @@ fn upper(args: &[Value]) -> Result {
 /// Python: each word begins in upper case, where words also begin after `-({[<`.
 fn title(args: &[Value]) -> Result {
     let text = soft(only(args)?)?;
-    let separates = |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || super::unicode::is_space(c);
+    let separates =
+        |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || super::unicode::is_space(c);
     let mut out = String::with_capacity(text.len());
     let mut rest: &str = &text;
     while let Some(first) = rest.chars().next() {
-        let end = rest.find(|c| separates(c) != separates(first)).unwrap_or(rest.len());
+        let end = rest
+            .find(|c| separates(c) != separates(first))
+            .unwrap_or(rest.len());
         let (head, tail) = rest[..end].split_at(first.len_utf8());
         out.push_str(&casing::uppered(head)?);
         out.push_str(&casing::lowered(tail)?);
@@ -314,7 +342,10 @@ fn map(state: &mut State, args: &[Value]) -> Result {
         return Ok(Generator::value(Vec::new()));
     }
     let mut out = Vec::new();
-    let by_attribute = arguments.keywords()?.iter().any(|(name, _)| *name == "attribute");
+    let by_attribute = arguments
+        .keywords()?
+        .iter()
+        .any(|(name, _)| *name == "attribute");
     if rest.is_empty() && by_attribute {
         let keywords = Arguments {
             positional: &[],
@@ -327,7 +358,10 @@ fn map(state: &mut State, args: &[Value]) -> Result {
             out.push(path.get(item, default.as_ref())?);
         }
     } else {
-        let name = rest.first().and_then(Value::as_str).ok_or_else(|| unproved("arguments"))?;
+        let name = rest
+            .first()
+            .and_then(Value::as_str)
+            .ok_or_else(|| unproved("arguments"))?;
         let filter = TABLE.iter().find(|(known, _)| *known == name);
         let (_, filter) = filter.ok_or_else(|| unproved("filter"))?;
         // The keywords, if any, are still the last argument.
@@ -387,7 +421,11 @@ fn extreme(args: &[Value], wanted: Ordering) -> Result {
     let mut best: Option<(Value, Value)> = None;
     for item in elements(&given(value)?)?.iter() {
         let key = path.get(item, None)?;
-        let key = if case_sensitive { key } else { ignore_case(key)? };
+        let key = if case_sensitive {
+            key
+        } else {
+            ignore_case(key)?
+        };
         match &best {
             None => best = Some((key, item.clone())),
             Some((best_key, _)) => match compare::order(&key, best_key)? {
@@ -404,7 +442,9 @@ fn replace(args: &[Value]) -> Result {
     let [value, old, new, count] = Arguments::of(args).bind(["s", "old", "new", "count"], 3)?;
     let (value, old, new) = (given(value)?, given(old)?, given(new)?);
     let count = match count.filter(|count| !count.is_none()) {
-        Some(count) => Kind::of(&count).int().ok_or_else(|| unproved("arguments"))?,
+        Some(count) => Kind::of(&count)
+            .int()
+            .ok_or_else(|| unproved("arguments"))?,
         None => -1,
     };
     let (old, new) = (text::str_of(&old)?, text::str_of(&new)?);
@@ -472,7 +512,11 @@ fn sort(args: &[Value]) -> Result {
     for item in items.iter() {
         let keys = paths.iter().map(|path| {
             let key = path.get(item, None)?;
-            if case_sensitive { Ok(key) } else { ignore_case(key) }
+            if case_sensitive {
+                Ok(key)
+            } else {
+                ignore_case(key)
+            }
         });
         keyed.push((Value::from(keys.collect::<Result<Vec<_>>>()?), item.clone()));
     }
@@ -488,7 +532,8 @@ fn string(args: &[Value]) -> Result {
 }
 
 fn sum(args: &[Value]) -> Result {
-    let [value, attribute, start] = Arguments::of(args).bind(["iterable", "attribute", "start"], 1)?;
+    let [value, attribute, start] =
+        Arguments::of(args).bind(["iterable", "attribute", "start"], 1)?;
     let path = Path::of(attribute.as_ref())?;
     let mut total = start.unwrap_or_else(|| Value::from(0));
     for item in elements(&given(value)?)?.iter() {
@@ -506,12 +551,20 @@ fn trim(args: &[Value]) -> Result {
     if let [value] = args
         && let Kind::Str(text) = Kind::of(value)
     {
-        return Ok(strings::shared(value, text, strings::strip(text, None, (true, true))?));
+        return Ok(strings::shared(
+            value,
+            text,
+            strings::strip(text, None, (true, true))?,
+        ));
     }
     let [value, chars] = Arguments::of(args).bind(["value", "chars"], 1)?;
     let value = given(value)?;
     let text = soft(&value)?;
-    Ok(Value::from(strings::strip(&text, chars.as_ref(), (true, true))?))
+    Ok(Value::from(strings::strip(
+        &text,
+        chars.as_ref(),
+        (true, true),
+    )?))
 }
 
 fn truncate(args: &[Value]) -> Result {
@@ -549,7 +602,11 @@ fn unique(args: &[Value]) -> Result {
     let mut out = Vec::new();
     for item in elements(&given(value)?)?.iter() {
         let key = path.get(item, None)?;
-        let key = if case_sensitive { key } else { ignore_case(key)? };
+        let key = if case_sensitive {
+            key
+        } else {
+            ignore_case(key)?
+        };
         let is_new = match Kind::of(&key) {
             Kind::Str(text) => texts.insert(text.to_owned()),
             Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {

@@ -8,14 +8,22 @@ use super::{Result, unproved};
 use minijinja::{Environment, State, Value};
 
 /// Names of the global functions that a template may call.
-pub const NAMES: &[&str] = &["dict", "namespace", "raise_exception", "range", "strftime_now"];
+pub const NAMES: &[&str] = &[
+    "dict",
+    "namespace",
+    "raise_exception",
+    "range",
+    "strftime_now",
+];
 
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     env.add_function("dict", |args: Raw<'_>| {
         mapping(&Arguments::of(args.0)).map(Value::from_object)
     });
-    env.add_function("namespace", |args: Raw<'_>| namespace(&Arguments::of(args.0)));
+    env.add_function("namespace", |args: Raw<'_>| {
+        namespace(&Arguments::of(args.0))
+    });
     env.add_function("raise_exception", |_: Raw<'_>| -> Result {
         Err(unproved("raised"))
     });
@@ -31,7 +39,9 @@ fn mapping(arguments: &Arguments) -> Result<Dict> {
         [] => Vec::new(),
         [value] => match Kind::of(value) {
             Kind::Dict(dict) => dict.entries().to_vec(),
-            Kind::List(items) | Kind::Tuple(items) => items.iter().map(pair).collect::<Result<_>>()?,
+            Kind::List(items) | Kind::Tuple(items) => {
+                items.iter().map(pair).collect::<Result<_>>()?
+            }
             _ => return Err(unproved("arguments")),
         },
         _ => return Err(unproved("arguments")),
@@ -55,7 +65,8 @@ fn namespace(arguments: &Arguments) -> Result {
     // a namespace without names true, as Python has it; no template can read it.
     const NEVER_EMPTY: &str = "__turntrie__";
     let mut entries = mapping(arguments)?.entries().to_vec();
-    let is_private = |(name, _): &(Value, Value)| name.as_str().is_some_and(|name| name.starts_with('_'));
+    let is_private =
+        |(name, _): &(Value, Value)| name.as_str().is_some_and(|name| name.starts_with('_'));
     if entries.iter().any(is_private) {
         return Err(unproved("attribute"));
     }
@@ -87,9 +98,10 @@ fn strftime_now(state: &State, arguments: &Arguments) -> Result {
     let [format] = arguments.bind(["format"], 1)?;
     let times = state.lookup(TIMES).ok_or_else(|| unproved("strftime"))?;
     match (Kind::of(&times), format.as_ref().map(Kind::of)) {
-        (Kind::Dict(times), Some(Kind::Str(format))) => {
-            times.get(format).cloned().ok_or_else(|| unproved("strftime"))
-        }
+        (Kind::Dict(times), Some(Kind::Str(format))) => times
+            .get(format)
+            .cloned()
+            .ok_or_else(|| unproved("strftime")),
         _ => Err(unproved("strftime")),
     }
 }

@@ -4,8 +4,8 @@
 //! operator, so that Python's rules hold and not the engine's. The left operand comes first. A space
 //! in a name would be dropped by the engine and no template can write the colon.
 
-use super::arithmetic as math;
 use super::arguments::Raw;
+use super::arithmetic as math;
 use super::dict::Dict;
 use super::kind::Kind;
 use super::{Result, attributes, compare, text, unproved};
@@ -29,8 +29,12 @@ pub fn install(env: &mut Environment<'static>) {
     binary(env, "op:le", |a, b| ordered(a, b, Ordering::is_le));
     binary(env, "op:gt", |a, b| ordered(a, b, Ordering::is_gt));
     binary(env, "op:ge", |a, b| ordered(a, b, Ordering::is_ge));
-    binary(env, "op:in", |a, b| compare::contains(b, a).map(Value::from));
-    binary(env, "op:not_in", |a, b| Ok(Value::from(!compare::contains(b, a)?)));
+    binary(env, "op:in", |a, b| {
+        compare::contains(b, a).map(Value::from)
+    });
+    binary(env, "op:not_in", |a, b| {
+        Ok(Value::from(!compare::contains(b, a)?))
+    });
     binary(env, "op:attribute", |object, name| match name.as_str() {
         Some(name) => attributes::attribute(object, name),
         None => Err(unproved("attribute")),
@@ -73,8 +77,11 @@ fn concat(left: &Value, right: &Value) -> Result {
 /// What a `for` loop iterates over. A generator gives its values away.
 fn iter(value: &Value) -> Result {
     match Kind::of(value) {
+        // minijinja's own character iterator miscounts text outside ASCII: `loop.last` is wrong there.
+        Kind::Str(text) => Ok(Value::from_object(
+            text.chars().map(Value::from).collect::<Vec<_>>(),
+        )),
         Kind::Undefined
-        | Kind::Str(_)
         | Kind::List(_)
         | Kind::Tuple(_)
         | Kind::Dict(_)
@@ -90,7 +97,9 @@ fn dict(flat: &Value) -> Result {
     let Kind::List(flat) = Kind::of(flat) else {
         return Err(unproved("dict"));
     };
-    let pairs = flat.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+    let pairs = flat
+        .chunks_exact(2)
+        .map(|pair| (pair[0].clone(), pair[1].clone()));
     let dict = Dict::from_pairs(pairs).ok_or_else(|| unproved("key"))?;
     Ok(Value::from_object(dict))
 }

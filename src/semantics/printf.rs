@@ -12,7 +12,9 @@ pub(super) fn format(format: &str, value: &Value) -> Result<String> {
         Kind::Tuple(items) => apply(format, items, false),
         // Extra arguments are ignored for what Python takes for a mapping: anything with
         // `__getitem__` that is neither tuple nor str.
-        Kind::List(_) | Kind::Dict(_) | Kind::Undefined => apply(format, std::slice::from_ref(value), true),
+        Kind::List(_) | Kind::Dict(_) | Kind::Undefined => {
+            apply(format, std::slice::from_ref(value), true)
+        }
         Kind::Range(_) | Kind::Other | Kind::Namespace | Kind::Loop | Kind::Macro => {
             Err(unproved("printf"))
         }

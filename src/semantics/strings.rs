@@ -58,8 +58,14 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
             text.strip_suffix(string(&args[0])?).unwrap_or(text),
         ),
         "join" => join(text, &args[0])?,
-        "find" | "index" => found(position(text, args, |text, part| text.find(part))?, name == "find")?,
-        "rfind" | "rindex" => found(position(text, args, |text, part| text.rfind(part))?, name == "rfind")?,
+        "find" | "index" => found(
+            position(text, args, |text, part| text.find(part))?,
+            name == "find",
+        )?,
+        "rfind" | "rindex" => found(
+            position(text, args, |text, part| text.rfind(part))?,
+            name == "rfind",
+        )?,
         "count" => {
             let part = string(&args[0])?;
             let bounds = bounded(text, &args[1..])?;
@@ -136,8 +142,16 @@ pub(super) fn strip<'t>(
         _ => None,
     };
     let drops = |c: char| set.map_or_else(|| is_space(c), |set| set.contains(c));
-    let text = if left { text.trim_start_matches(drops) } else { text };
-    Ok(if right { text.trim_end_matches(drops) } else { text })
+    let text = if left {
+        text.trim_start_matches(drops)
+    } else {
+        text
+    };
+    Ok(if right {
+        text.trim_end_matches(drops)
+    } else {
+        text
+    })
 }
 
 fn split(text: &str, sep: Option<&Value>, most: i128, from_right: bool) -> Result {
@@ -149,8 +163,14 @@ fn split(text: &str, sep: Option<&Value>, most: i128, from_right: bool) -> Resul
     let mut parts: Vec<Value> = match (sep, from_right) {
         (Some(""), _) => return Err(unproved("separator")),
         (Some(sep), false) if most == usize::MAX => text.split(sep).map(Value::from).collect(),
-        (Some(sep), false) => text.splitn(most.saturating_add(1), sep).map(Value::from).collect(),
-        (Some(sep), true) => text.rsplitn(most.saturating_add(1), sep).map(Value::from).collect(),
+        (Some(sep), false) => text
+            .splitn(most.saturating_add(1), sep)
+            .map(Value::from)
+            .collect(),
+        (Some(sep), true) => text
+            .rsplitn(most.saturating_add(1), sep)
+            .map(Value::from)
+            .collect(),
         (None, false) => words(text, most),
         (None, true) => words_from_right(text, most),
     };
@@ -328,7 +348,11 @@ fn expand_tabs(text: &str, size: i128) -> Result<String> {
             }
             _ => {
                 out.push(c);
-                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+                column = if matches!(c, '\n' | '\r') {
+                    0
+                } else {
+                    column + 1
+                };
             }
         }
     }
@@ -363,7 +387,11 @@ fn justify(text: &str, args: &[Value], name: &str) -> Result<String> {
         "rjust" => missing,
         _ => center_left(missing, width),
     };
-    Ok(format!("{}{text}{}", fill.repeat(left), fill.repeat(missing - left)))
+    Ok(format!(
+        "{}{text}{}",
+        fill.repeat(left),
+        fill.repeat(missing - left)
+    ))
 }
 
 /// How many of the `missing` characters `str.center` puts on the left.
@@ -375,7 +403,11 @@ fn center_left(missing: usize, width: i128) -> usize {
 pub(super) fn center(text: &str, width: i128) -> Result<String> {
     let missing = missing(text, width)?;
     let left = center_left(missing, width);
-    Ok(format!("{}{text}{}", " ".repeat(left), " ".repeat(missing - left)))
+    Ok(format!(
+        "{}{text}{}",
+        " ".repeat(left),
+        " ".repeat(missing - left)
+    ))
 }
 
 fn is_printable(text: &str) -> Result<bool> {
@@ -405,7 +437,9 @@ fn ascii_predicate(text: &str, name: &str) -> Result<bool> {
         "isidentifier" => {
             let first = text.bytes().next();
             first.is_some_and(|byte| !byte.is_ascii_digit())
-                && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+                && text
+                    .bytes()
+                    .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
         }
         _ => return Err(unproved("method")),
     })
@@ -468,8 +502,14 @@ fn format(text: &str, arguments: &Arguments) -> Result<String> {
             numbered = true;
             let at: Option<usize> = field.parse().ok();
             at.and_then(|at| arguments.positional.get(at))
-        } else if field.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
-            keywords.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
+        } else if field
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        {
+            keywords
+                .iter()
+                .find(|(name, _)| *name == field)
+                .map(|(_, value)| value)
         } else {
             None
         };

@@ -70,7 +70,9 @@ tests! {
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     for &(name, test) in TABLE {
-        env.add_test(name, move |state: &mut State, args: Raw<'_>| test(state, args.0));
+        env.add_test(name, move |state: &mut State, args: Raw<'_>| {
+            test(state, args.0)
+        });
     }
 }
 

@@ -3,9 +3,9 @@
 //! The formatter of the environment, hence the hottest function: a string is one write. What prints
 //! an address in Python (functions, generators, namespaces) fails.
 
+use super::iterables::{Part, Range};
 use super::kind::Kind;
 use super::unicode::{Printable, printable};
-use super::iterables::{Part, Range};
 use super::{Result, floats, unproved};
 use minijinja::{Error, Output, Value};
 use std::borrow::Cow;
@@ -95,7 +95,11 @@ fn write_repr(out: &mut impl Write, value: &Value, depth: usize) -> Result<()> {
             ..
         }) => write!(out, "range({start}, {stop})")?,
         Kind::Range(range) => {
-            write!(out, "range({}, {}, {})", range.start, range.stop, range.step)?;
+            write!(
+                out,
+                "range({}, {}, {})",
+                range.start, range.stop, range.step
+            )?;
         }
         Kind::Generator(_) | Kind::Namespace | Kind::Loop | Kind::Macro | Kind::Other => {
             return Err(unproved("print"));

@@ -18,13 +18,12 @@ use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
+use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::semantics::{self, Unproved};
+use crate::shape::Words;
 
 pub use lower::Refusal;
-
-/// Name of the context entry that holds the texts for `strftime_now`; no template can spell it.
-pub const CLOCK: &str = "strftime_now()";
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut env = semantics::environment();
@@ -52,6 +51,7 @@ struct Program<'s> {
     instructions: Instructions<'s>,
     blocks: BTreeMap<&'s str, Instructions<'s>>,
     clock_formats: Vec<String>,
+    words: Words,
     size_hint: usize,
 }
 
@@ -71,28 +71,34 @@ pub struct ChatTemplate {
 impl ChatTemplate {
     /// Compiles `source`, or says which construct is not proved equal to jinja2.
     pub fn compile(source: &str) -> Result<Self, Refusal> {
-        let compiled = Compiled::try_new(lexical::normalize(source), |source| {
-            let refuse = |construct: &str, line: Option<usize>| Refusal {
-                construct: construct.to_owned(),
-                line: line.unwrap_or(1),
-            };
-            lexical::check(source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
+        let refuse = |construct: &str, line: Option<usize>| Refusal {
+            construct: construct.to_owned(),
+            line: line.unwrap_or(1),
+        };
+        let source = lexical::normalize(source);
+        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
+        let compiled = Compiled::try_new(lexed.source, |source| {
             let tree = machinery::parse(source, "template", SYNTAX.clone())
                 .map_err(|e| refuse("syntax", e.line()))?;
-            let lowering = lower::lower(&tree)?;
+            let lowering = lower::lower(&tree, lexed.markup)?;
             Ok(Program::generate(source, lowering))
         })?;
         Ok(ChatTemplate { compiled })
     }
 
-    /// Formats that the template gives to `strftime_now`; [`CLOCK`] in the context maps each to its
-    /// text at this moment.
+    /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
     pub fn clock_formats(&self) -> &[String] {
         &self.compiled.borrow_dependent().clock_formats
     }
 
-    /// Renders with `context`, a [`semantics::Dict`] of the template's variables.
-    pub fn render(&self, context: Value) -> Result<String, Reason> {
+    /// What the template can tell conversations apart by.
+    pub fn words(&self) -> &Words {
+        &self.compiled.borrow_dependent().words
+    }
+
+    /// Renders one call.
+    pub fn render(&self, call: Call) -> Result<String, Reason> {
+        let context = call.into_context();
         let program = self.compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
         let mut out = machinery::make_string_output(&mut text);
@@ -125,6 +131,7 @@ impl<'s> Program<'s> {
             instructions,
             blocks,
             clock_formats: lowering.clock_formats,
+            words: lowering.words,
             size_hint,
         }
     }
@@ -169,21 +176,43 @@ mod tests {
             ("{% autoescape true %}x{% endautoescape %}", "autoescape"),
             ("{% include 'x' %}", "syntax"),
             ("{% block x %}{% endblock %}", "syntax"),
-            ("{% generation %}x{% endgeneration %}", "syntax"),
+            ("{% generation a=1 %}x{% endgeneration %}", "generation"),
+            (
+                "{% for a in b %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+                "generation:break",
+            ),
             ("{% raw %}x{% endraw %}", "raw"),
             ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
             ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
-            ("{% for a in b if loop %}x{% endfor %}", "for:loop-in-filter"),
+            (
+                "{% for a in b if loop %}x{% endfor %}",
+                "for:loop-in-filter",
+            ),
             ("{% for a in b %}{{ loop }}{% endfor %}", "name:loop"),
-            ("{% for a in b %}{{ loop.cycle('x') }}{% endfor %}", "loop:call"),
-            ("{% for a in b %}{{ loop.changed }}{% endfor %}", "loop:changed"),
+            (
+                "{% for a in b %}{{ loop.cycle('x') }}{% endfor %}",
+                "loop:call",
+            ),
+            (
+                "{% for a in b %}{{ loop.changed }}{% endfor %}",
+                "loop:changed",
+            ),
             ("{% set loop = 1 %}", "syntax"),
             ("{% set caller = 1 %}", "assign:caller"),
             ("{% set n = namespace() %}{{ n }}", "namespace:value"),
             ("{% set n = namespace() %}{{ n['a'] }}", "namespace:item"),
-            ("{% set n = namespace() %}{{ n._a }}", "namespace:underscore"),
-            ("{% set n = namespace() %}{% set n._a = 1 %}", "namespace:underscore"),
-            ("{% set n = namespace() %}{% set n = 1 %}", "namespace:reassigned"),
+            (
+                "{% set n = namespace() %}{{ n._a }}",
+                "namespace:underscore",
+            ),
+            (
+                "{% set n = namespace() %}{% set n._a = 1 %}",
+                "namespace:underscore",
+            ),
+            (
+                "{% set n = namespace() %}{% set n = 1 %}",
+                "namespace:reassigned",
+            ),
             ("{{ namespace() }}", "namespace:value"),
             ("{{ x|nosuch }}", "filter:nosuch"),
             ("{{ x is nosuch }}", "test:nosuch"),
@@ -193,13 +222,28 @@ mod tests {
             ("{{ lipsum }}", "name:lipsum"),
             ("{{ self.x }}", "name:self"),
             ("{{ 1 < x.y < 3 }}", "compare:chain"),
-            ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m }}", "macro:value"),
-            ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*x) }}", "call:splat"),
+            (
+                "{% macro m(a) %}{{ a }}{% endmacro %}{{ m }}",
+                "macro:value",
+            ),
+            (
+                "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*x) }}",
+                "call:splat",
+            ),
             ("{% macro m(a=b) %}{{ a }}{% endmacro %}", "macro:default"),
-            ("{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}", "macro:redefined"),
+            (
+                "{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}",
+                "macro:redefined",
+            ),
             ("{% macro m() %}{{ varargs }}{% endmacro %}", "name:varargs"),
-            ("{% for a in b %}{% macro m() %}{% endmacro %}{% endfor %}", "macro:nested"),
-            ("{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}", "macro:closure"),
+            (
+                "{% for a in b %}{% macro m() %}{% endmacro %}{% endfor %}",
+                "macro:nested",
+            ),
+            (
+                "{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}",
+                "macro:closure",
+            ),
             (
                 "{% set y = 1 %}{% macro m() %}{% if z %}{% set y = 2 %}{% endif %}{{ y }}{% endmacro %}",
                 "macro:closure",

@@ -1,0 +1,168 @@
+//! From the live backend to a [`CutPolicy`].
+//!
+//! The backend is asked, never a file: transformers rebuilds pipelines when it loads them, and the
+//! `tokenizers` crate itself drops and renumbers added tokens. What is not understood costs cuts,
+//! never exactness: the rule at raw added tokens needs nothing from normalizer, pre-tokenizer and
+//! model except that the model is a pure function.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use serde_json::Value;
+use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
+
+use super::frontier::Frontier;
+use super::{CutPolicy, MIN_SEGMENT, Pipeline, Strip, Tokens, Weakness};
+use crate::error::Error;
+
+impl CutPolicy {
+    /// The policy of what `backend_tokenizer.to_str()` returned.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate cannot load it.
+    pub fn from_json(json: &str) -> Result<Self, Error> {
+        let tokenizer: Tokenizer = json
+            .parse()
+            .map_err(|e| Error::new(format!("the tokenizer backend cannot be loaded: {e}")))?;
+        Self::of(&tokenizer)
+    }
+
+    /// The policy of a loaded backend.
+    ///
+    /// # Errors
+    /// If no automaton can be built over the added tokens.
+    pub fn of(tokenizer: &Tokenizer) -> Result<Self, Error> {
+        Self::weakened(tokenizer, Weakness::None)
+    }
+
+    /// The policy with one rule switched off.
+    #[doc(hidden)]
+    pub fn weakened(tokenizer: &Tokenizer, weakness: Weakness) -> Result<Self, Error> {
+        // By id, for a reproducible automaton: the backend keeps them in a hash map.
+        let mut added: Vec<(u32, AddedToken)> =
+            tokenizer.get_added_tokens_decoder().into_iter().collect();
+        added.sort_unstable_by_key(|(id, _)| *id);
+        let (normalized, raw): (Vec<_>, Vec<_>) = added
+            .into_iter()
+            .map(|(_, token)| token)
+            .partition(|token| token.normalized);
+
+        let normalizer = serde_json::to_value(tokenizer.get_normalizer()).map_err(unreadable)?;
+        let pre_tokenizer =
+            serde_json::to_value(tokenizer.get_pre_tokenizer()).map_err(unreadable)?;
+        let all = || raw.iter().chain(&normalized);
+        let pipeline = Pipeline {
+            normalizer: outline(&normalizer, "normalizers"),
+            pre_tokenizer: outline(&pre_tokenizer, "pretokenizers"),
+            model: model_name(tokenizer.get_model()).to_owned(),
+            raw: raw.len(),
+            normalized: normalized.len(),
+            left_strips: all().filter(|t| t.lstrip).count(),
+            right_strips: all().filter(|t| t.rstrip).count(),
+            single_words: all().filter(|t| t.single_word).count(),
+        };
+
+        let mut refusals = Vec::new();
+        let mut at_raw = !raw.is_empty();
+        let mut at_normalized = !normalized.is_empty();
+        if !at_raw && !at_normalized {
+            refusals.push("there are no added tokens".to_owned());
+        }
+        if let Some(why) = impurity(tokenizer.get_model()) {
+            refusals.push(why);
+            (at_raw, at_normalized) = (false, false);
+        }
+        if pipeline.single_words > 0 && weakness != Weakness::NoSingleWord {
+            refusals.push(format!(
+                "{} added tokens are single_word, which looks at the text around a cut",
+                pipeline.single_words
+            ));
+            (at_raw, at_normalized) = (false, false);
+        }
+        if at_normalized && !is_identity(&normalizer) && weakness != Weakness::NormalizedAlways {
+            refusals.push(format!(
+                "not at the {} normalized added tokens: the normalizer changes the text first",
+                normalized.len()
+            ));
+            at_normalized = false;
+        }
+
+        Ok(CutPolicy {
+            frontier: Frontier::new(raw.iter().map(|t| t.content.as_str())),
+            raw: at_raw.then(|| Tokens::new(&raw, weakness)).transpose()?,
+            normalized: at_normalized
+                .then(|| Tokens::new(&normalized, weakness))
+                .transpose()?,
+            min_segment: MIN_SEGMENT,
+            pipeline,
+            refusals,
+            weakness,
+        })
+    }
+}
+
+impl Tokens {
+    fn new(tokens: &[AddedToken], weakness: Weakness) -> Result<Self, Error> {
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(tokens.iter().map(|t| t.content.as_str()))
+            .map_err(|e| Error::new(format!("no automaton over the added tokens: {e}")))?;
+        let strips = tokens
+            .iter()
+            .map(|t| Strip {
+                left: t.lstrip && weakness != Weakness::NoStripLeft,
+                right: t.rstrip,
+            })
+            .collect();
+        Ok(Tokens { automaton, strips })
+    }
+}
+
+fn unreadable(e: impl std::fmt::Display) -> Error {
+    Error::new(format!("the tokenizer backend cannot be read: {e}"))
+}
+
+/// Whether a normalizer leaves every text as it is.
+fn is_identity(normalizer: &Value) -> bool {
+    match normalizer {
+        Value::Null => true,
+        _ if normalizer["type"] == "Sequence" => normalizer["normalizers"]
+            .as_array()
+            .is_some_and(|parts| parts.iter().all(is_identity)),
+        _ => false,
+    }
+}
+
+/// Why the model might give one piece of text different ids at different times.
+fn impurity(model: &ModelWrapper) -> Option<String> {
+    match model {
+        ModelWrapper::BPE(bpe) => bpe
+            .dropout
+            .map(|p| format!("the model drops merges at random (dropout {p})")),
+        ModelWrapper::Unigram(unigram) => unigram
+            .alpha
+            .map(|alpha| format!("the model samples (alpha {alpha})")),
+        ModelWrapper::WordPiece(_) | ModelWrapper::WordLevel(_) => None,
+    }
+}
+
+fn model_name(model: &ModelWrapper) -> &'static str {
+    match model {
+        ModelWrapper::BPE(_) => "BPE",
+        ModelWrapper::Unigram(_) => "Unigram",
+        ModelWrapper::WordPiece(_) => "WordPiece",
+        ModelWrapper::WordLevel(_) => "WordLevel",
+    }
+}
+
+/// The types of a component and of its parts: `Sequence(Split, ByteLevel)`.
+fn outline(component: &Value, parts: &str) -> String {
+    let Some(name) = component["type"].as_str() else {
+        return "none".to_owned();
+    };
+    match component[parts].as_array() {
+        Some(inner) => {
+            let inner: Vec<String> = inner.iter().map(|part| outline(part, parts)).collect();
+            format!("{name}({})", inner.join(", "))
+        }
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,247 @@
+//! Where a text may be cut so that its parts can be encoded apart.
+//!
+//! Write `E(t)` for the ids of `encode(t, add_special_tokens=False)`. A position `p` of a text `t`
+//! is a *cut* if `E(t) = E(t[..p]) ++ E(t[p..])`. Everything this crate keeps is a function of the
+//! text between two cuts, so the whole promise of exactness rests on this module.
+//!
+//! # What `E` does
+//!
+//! 1. *Raw scan.* The raw added tokens (`normalized = false`) are searched in the whole text,
+//!    leftmost-longest, without overlap; the search goes on at the end of each match. Then, match
+//!    by match: `single_word` may discard it, `lstrip` moves its start left over whitespace but not
+//!    past the end of the piece before, `rstrip` moves its end right over whitespace. What lies
+//!    between the pieces of matches is *plain*.
+//! 2. Each plain piece goes alone through the normalizer and is searched for the normalized added
+//!    tokens (`normalized = true`) in the same way.
+//! 3. What is still plain goes, piece by piece, through pre-tokenizer and model.
+//!
+//! The ids are the concatenation over the pieces. A piece contributes a function of its own text,
+//! with one exception: `Metaspace` with scheme `first` asks whether a plain piece starts at offset
+//! 0 of the text. A piece of a match contributes one id, whatever its strip flags swallowed.
+//!
+//! # Cuts at raw added tokens
+//!
+//! Let no added token be `single_word`, let `[s, e)` be a match of the raw scan of `t`, and `p` the
+//! start of its piece (`p = s` without `lstrip`). If the piece is not *tangled* (below), **then `p`
+//! is a cut**, whatever the normalizer, pre-tokenizer and model are.
+//!
+//! *Right part.* The match before ends at or before `p`: either `p = s`, or `lstrip` moved it and
+//! stopped at the end of the piece before. The scan of `t` found nothing between that end and `s`,
+//! so a scan that starts at `p` finds nothing before `s`, and from there it is in the same state as
+//! the scan of `t`: leftmost-longest looks at nothing to the left of where it stands. Strip flags
+//! look left only as far as the piece before, and the first piece on the right is the one of
+//! `[s, e)` itself, with the same start `p`. So the pieces of `t[p..]` are those of `t` from `p` on.
+//! Its first piece is a match, so no plain piece starts at offset 0 and `Metaspace` cannot notice.
+//!
+//! *Left part.* A match of `t` before `p` ends at or before `p`, and was the longest at its start,
+//! so it is the longest within `t[..p]` as well; where `t` has no match, `t[..p]` has none. The
+//! start of a piece looks left, so it is the same, and so are the plain pieces. The piece of the
+//! last match may be shorter (its `rstrip` ran on past `p`, over whitespace in which `[s, e)`
+//! starts): it gives its one id all the same. ∎
+//!
+//! *Tangled.* If an `rstrip` token swallows whitespace in which an `lstrip` token starts, the
+//! backend lets the piece of the second start at the end of the swallowed run, behind its own match:
+//! it slices backwards and panics, or drops the token. Here the start of a piece looks right, up to
+//! the end of the run. Such a piece and all others that start before the end of that run are
+//! tangled. So the run stays in one segment, and the same thing happens to it as in the whole text.
+//!
+//! With `single_word`, discarding looks at the neighbour characters, and a discarded match still
+//! consumes text; we make no cuts at all then.
+//!
+//! # Cuts at normalized added tokens
+//!
+//! If the normalizer is the identity, the second scan runs over text of `t` itself, and the start
+//! `p` of the piece of one of its matches is a cut by the same argument inside its plain piece
+//! `[a, b)`: no raw match reaches into `(a, b)`; those before end by `a` and those after keep their
+//! starts, as `b > p` was decided by whitespace right of `p`. With any other normalizer these
+//! tokens are no cuts. They never disturb the cuts at raw tokens, which are decided before.
+//!
+//! # Which cuts survive in another text: the frontier
+//!
+//! Let `t` and `u` agree on their first `l` bytes. The *frontier* `f(u, l)` is the smallest `s < l`
+//! such that `u[s..l)` is a proper prefix of a raw added token, else `l`. **A raw match of `t` that
+//! starts at `s < f` is a raw match of `u`.** By induction from the left: let both scans stand at
+//! the same place before `f`. An added token that occurs at `s < f` in one of the texts either ends
+//! by `l` and occurs in both, or runs past `l`, and then `u[s..l)` is a proper prefix of it, which
+//! the choice of `f` forbids. So the longest occurrence at each `s < f` is the same in both, and it
+//! ends by `l`. The start of its piece, and whether it is tangled (is there a tangled piece before,
+//! with nothing but whitespace up to the first character of the match, inclusive?), are decided by
+//! common text, so **its cut `p` is a cut of `u` as well.** ∎
+//!
+//! The strict `s < f` matters: at `s = f` the match of `t` may end beyond `l`, where `u` differs.
+//! Cuts at normalized tokens are not transferred that way (a raw token of `u` beyond `l` may cover
+//! text of the match); they are found again by scanning `u` from the last transferred cut.
+//!
+//! # Factorization
+//!
+//! `t[p..]` is scanned like `t` from `p` on, so a cut of `t` right of `p` is a cut of `t[p..]`, and
+//! with cuts `p1 < p2 < ...` of `t`, `E(t) = E(t[..p1]) ++ E(t[p1..p2]) ++ ...`. Every factor is a
+//! function of its own text, wherever that text stands: it can be kept and used again after an
+//! edit, in another conversation, or be computed on another thread.
+
+mod analysis;
+mod frontier;
+mod scan;
+mod segments;
+
+use std::fmt;
+
+use aho_corasick::AhoCorasick;
+
+use frontier::Frontier;
+pub use scan::{Cut, CutKind, Cuts};
+pub use segments::{Segment, Segments};
+
+/// Segments are at least this long, in bytes, so that a line-by-line cut costs no call per line.
+pub const MIN_SEGMENT: usize = 256;
+
+/// Where texts of one tokenizer may be cut, and why not elsewhere.
+///
+/// Made once per backend by [`CutPolicy::of`]; answers three questions: [`CutPolicy::cuts`] (the
+/// cuts of a text), [`CutPolicy::segments`] (the same, coalesced) and [`CutPolicy::frontier`] (up
+/// to where a cut of one text holds in another).
+pub struct CutPolicy {
+    /// The raw added tokens, if cuts at them are allowed.
+    raw: Option<Tokens>,
+    /// The normalized added tokens, if cuts at them are allowed as well.
+    normalized: Option<Tokens>,
+    frontier: Frontier,
+    min_segment: usize,
+    pipeline: Pipeline,
+    refusals: Vec<String>,
+    weakness: Weakness,
+}
+
+/// Added tokens of one scan: the automaton, and the strip flags by pattern.
+struct Tokens {
+    automaton: AhoCorasick,
+    strips: Vec<Strip>,
+}
+
+/// Strip flags of an added token.
+#[derive(Clone, Copy)]
+struct Strip {
+    left: bool,
+    right: bool,
+}
+
+/// What was found in the live backend, for people.
+#[derive(Debug, Default)]
+struct Pipeline {
+    normalizer: String,
+    pre_tokenizer: String,
+    model: String,
+    raw: usize,
+    normalized: usize,
+    left_strips: usize,
+    right_strips: usize,
+    single_words: usize,
+}
+
+/// A rule of the theorem switched off, to prove that the tests would notice. Never in use otherwise.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weakness {
+    /// All rules hold.
+    #[default]
+    None,
+    /// The frontier does not hold back the beginnings of added tokens.
+    NoFrontier,
+    /// A cut transfers as soon as it lies within the common text, whatever starts there.
+    NoAnchor,
+    /// `lstrip` does not move a cut left.
+    NoStripLeft,
+    /// `lstrip` is not stopped by the piece before.
+    NoStripStop,
+    /// Normalized tokens are cuts whatever the normalizer is.
+    NormalizedAlways,
+    /// `single_word` is ignored.
+    NoSingleWord,
+}
+
+impl CutPolicy {
+    /// Whether any text can be cut at all.
+    pub fn has_cuts(&self) -> bool {
+        self.raw.is_some() || self.normalized.is_some()
+    }
+
+    /// The cuts of `text` from `from` on, which must be a cut itself (0 is one).
+    ///
+    /// A cut at `from` itself is reported if an added token makes it one. O(bytes scanned).
+    pub fn cuts<'p, 't>(&'p self, text: &'t str, from: usize) -> Cuts<'p, 't> {
+        Cuts::new(self, text, from)
+    }
+
+    /// The closed segments of `text` from the cut `from` on. What follows the last one is the open
+    /// tail.
+    pub fn segments<'p, 't>(&'p self, text: &'t str, from: usize) -> Segments<'p, 't> {
+        Segments::new(self.cuts(text, from), from, self.min_segment)
+    }
+
+    /// The frontier of the first `length` bytes of `text`: a raw match that starts before it is
+    /// one in every text that begins with these bytes.
+    pub fn frontier(&self, text: &[u8], length: usize) -> usize {
+        if self.weakness == Weakness::NoFrontier {
+            return length;
+        }
+        self.frontier.of(text, length)
+    }
+
+    /// How many bytes at most lie between the end of a common text and its frontier.
+    pub fn hold_back(&self) -> usize {
+        self.frontier.longest().saturating_sub(1)
+    }
+
+    /// Why cuts are not made where they might be expected.
+    pub fn refusals(&self) -> &[String] {
+        &self.refusals
+    }
+
+    /// Whether a cut whose token starts at `anchor` lies before `frontier`.
+    pub(crate) fn transfers(&self, anchor: Option<usize>, frontier: usize) -> bool {
+        match anchor {
+            Some(anchor) => anchor < frontier || self.weakness == Weakness::NoAnchor,
+            None => self.weakness == Weakness::NoAnchor,
+        }
+    }
+
+    /// The same policy with another minimum for the length of a segment.
+    #[must_use]
+    pub fn with_min_segment(mut self, bytes: usize) -> Self {
+        self.min_segment = bytes.max(1);
+        self
+    }
+}
+
+impl fmt::Display for CutPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p = &self.pipeline;
+        writeln!(
+            f,
+            "pipeline:      normalizer {}; pre-tokenizer {}; model {}",
+            p.normalizer, p.pre_tokenizer, p.model
+        )?;
+        writeln!(
+            f,
+            "added tokens:  {} raw, {} normalized; lstrip {}, rstrip {}, single_word {}",
+            p.raw, p.normalized, p.left_strips, p.right_strips, p.single_words
+        )?;
+        let kinds = match (&self.raw, &self.normalized) {
+            (Some(_), Some(_)) => "start of raw and of normalized added tokens",
+            (Some(_), None) => "start of raw added tokens",
+            (None, Some(_)) => "start of normalized added tokens",
+            (None, None) => "none",
+        };
+        writeln!(f, "cuts:          {kinds}")?;
+        writeln!(f, "hold-back:     at most {} bytes", self.hold_back())?;
+        write!(
+            f,
+            "segments:      first cut at or after {} bytes",
+            self.min_segment
+        )?;
+        for refusal in &self.refusals {
+            write!(f, "\nno cuts:       {refusal}")?;
+        }
+        Ok(())
+    }
+}
