@@ -1,0 +1,53 @@
+"""`apply_chat_template` of a wrapped tokenizer: native, or one call of the reference.
+
+The order of things: read the arguments, render and encode natively, build the value transformers would return. Any
+reason on the way, and the reference serves the call, once, with the caller's arguments as they came; it also raises
+what there is to raise, so errors are transformers' own. Nothing the native path does is seen by the caller before that.
+"""
+
+from typing import Any
+
+from turntrie import calls, encoding, path, reference
+from turntrie.attachment import Attachment
+from turntrie.reason import Reason
+
+
+def apply(tok: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Serves `tok.apply_chat_template(*args, **kwargs)`: the value and type the installed transformers returns."""
+    attached = Attachment.of(tok)
+    served = _native(tok, attached, args, kwargs)
+    if isinstance(served, Reason):
+        return ask_reference(tok, attached, served, args, kwargs)
+    return served
+
+
+def ask_reference(tok: Any, attached: Attachment, reason: Reason, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Hands a call to the original class, once, and counts it, also if it raises."""
+    attached.counters.reference(reason)
+    with attached.lock, reference.preserved(tok.__dict__.get("_tokenizer")):
+        return reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
+
+
+def count(tok: Any, attached: Attachment, prompt: Any, max_length: int | None) -> None:
+    """Counts a native prompt and warns, as transformers does after encoding, if it is too long for the model."""
+    attached.counters.native(prompt.kept, len(prompt) - prompt.kept)
+    tok._eventual_warn_about_too_long_sequence(prompt, max_length, True)  # noqa: SLF001  # their method: their logger
+
+
+def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call = calls.read(reference.original(tok).parameters, args, kwargs)
+    if isinstance(call, Reason):
+        return call
+    if not call.tokenize:
+        text = path.text(tok, call)
+        if not isinstance(text, Reason):
+            attached.counters.native()
+        return text
+    ids = path.ids(tok, attached, call)
+    if isinstance(ids, Reason):
+        return ids
+    prompt, backend = ids
+    result = encoding.batch_encoding(tok, prompt, backend.type_id) if call.return_dict else prompt.tolist()
+    if not isinstance(result, Reason):
+        count(tok, attached, prompt, call.max_length)
+    return result
