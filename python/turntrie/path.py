@@ -72,8 +72,8 @@ def text(tok: Any, call: Call) -> str | Reason:
     context = _context(tok, call)
     if isinstance(context, Reason):
         return context
-    rendered, reason = context.template.render(call.conversation, context.variables, context.clock, context.rules)
-    return Reason(reason) if rendered is None else rendered
+    prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules)
+    return prompt.text if prompt.reason is None else Reason(prompt.reason)
 
 
 def _context(tok: Any, call: Call) -> Context | Reason:

@@ -265,9 +265,9 @@ def _probe() -> Rules:
         return text
 
     plain, special = reference(_PLAIN), reference(_SPECIAL)
-    if plain is None or plain != printer.render(_PLAIN, {}, {}, 0)[0]:
+    if plain is None or plain != printer.render(_PLAIN, {}, {}, 0).text:
         return Rules(0, special=False, reason=Reason("reference:messages"))
     for flags in (RULE_DROP_NULL | RULE_ALIAS_REASONING, 0, RULE_DROP_NULL, RULE_ALIAS_REASONING):
-        if special is not None and special == printer.render(_SPECIAL, {}, {}, flags)[0]:
+        if special is not None and special == printer.render(_SPECIAL, {}, {}, flags).text:
             return Rules(flags, special=True, reason=None)
     return Rules(0, special=False, reason=None)

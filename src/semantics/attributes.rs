@@ -216,9 +216,11 @@ fn is_attribute(attributes: &[&str], name: &str) -> bool {
 
 /// Whether any of the types that a template can meet has an attribute of this name in Python.
 pub fn is_attribute_name(name: &str) -> bool {
-    [STR, MARKUP, LIST, TUPLE, DICT, VIEW, RANGE, GENERATOR, INT, FLOAT]
-        .iter()
-        .any(|attributes| is_attribute(attributes, name))
+    [
+        STR, MARKUP, LIST, TUPLE, DICT, VIEW, RANGE, GENERATOR, INT, FLOAT,
+    ]
+    .iter()
+    .any(|attributes| is_attribute(attributes, name))
 }
 
 // `dir()` of each type without the names that start with two underscores, which count as
@@ -302,7 +304,14 @@ const VIEW: &[&str] = &["isdisjoint", "mapping"];
 const RANGE: &[&str] = &["count", "index", "start", "step", "stop"];
 
 const GENERATOR: &[&str] = &[
-    "close", "gi_code", "gi_frame", "gi_running", "gi_suspended", "gi_yieldfrom", "send", "throw",
+    "close",
+    "gi_code",
+    "gi_frame",
+    "gi_running",
+    "gi_suspended",
+    "gi_yieldfrom",
+    "send",
+    "throw",
 ];
 
 const INT: &[&str] = &[

@@ -138,8 +138,8 @@ fn check_without_context(text: &str) -> Result<()> {
 fn is_unsure(c: char) -> bool {
     matches!(
         c,
-        '\u{19b}' | '\u{264}' | '\u{295}' | '\u{10fc}' | '\u{a7d3}' | '\u{a7d5}'
-            | '\u{a7f2}'..='\u{a7f4}' | '\u{ab69}' | '\u{1171e}'
+        '\u{19b}' | '\u{264}' | '\u{295}' | '\u{10fc}' | '\u{a7d3}' | '\u{a7d5}' | '\u{a7f2}'
+            ..='\u{a7f4}' | '\u{ab69}' | '\u{1171e}'
     )
 }
 

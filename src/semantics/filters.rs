@@ -203,7 +203,9 @@ fn escape(args: &[Value]) -> Result {
     if matches!(Kind::of(value), Kind::Markup(_)) {
         return Ok(value.clone());
     }
-    Ok(Value::from_safe_string(text::escaped(&text::str_of(value)?)))
+    Ok(Value::from_safe_string(text::escaped(&text::str_of(
+        value,
+    )?)))
 }
 
 fn first(args: &[Value]) -> Result {
