@@ -15,6 +15,7 @@ from turntrie.backend import Backend, Observation
 from turntrie.counters import Counters
 from turntrie.locks import ForkSafeLock
 from turntrie.reason import Reason
+from turntrie.verification import Policy, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,15 +39,33 @@ class _Live(NamedTuple):
 class Attachment:
     """The state of one wrapped tokenizer."""
 
-    __slots__ = ("_building", "_live", "budget", "counters", "lock", "namespace", "owner", "root")
+    __slots__ = (
+        "_building",
+        "_live",
+        "budget",
+        "counters",
+        "distrusted",
+        "lock",
+        "namespace",
+        "owner",
+        "policy",
+        "record",
+        "root",
+        "verify",
+    )
 
-    def __init__(self, budget: int, namespace: str | int | None) -> None:
+    def __init__(self, budget: int, namespace: str | int | None, verify: str | float | None = None) -> None:
         """Notes the options; belongs to nobody yet."""
         self.budget = budget
         self.namespace = namespace
+        self.verify = verify
+        self.policy = Policy.of(verify)
         self.root = root(namespace)
         """The trie root: a number of its own for each tokenizer, or what the given namespace stands for."""
         self.counters = Counters(counters.process)
+        self.record = Record(self.counters)
+        self.distrusted: Reason | None = None
+        """Set once ids were found wrong although the whole text was encoded: the reference serves every call."""
         self.lock = ForkSafeLock()
         """Held around every reference call: the backend they share is changed and restored in there."""
         self._building = ForkSafeLock()
@@ -54,9 +73,9 @@ class Attachment:
         self.owner: Callable[[], Any] = _nobody
         """A weak reference to the tokenizer."""
 
-    def __reduce__(self) -> tuple[type["Attachment"], tuple[int, str | int | None]]:
+    def __reduce__(self) -> tuple[type["Attachment"], tuple[int, str | int | None, str | float | None]]:
         """Travels as its options."""
-        return type(self), (self.budget, self.namespace)
+        return type(self), (self.budget, self.namespace, self.verify)
 
     @classmethod
     def of(cls, tok: Any) -> "Attachment":
@@ -67,13 +86,15 @@ class Attachment:
         elif found.owner() is tok:
             return found
         elif found.owner is not _nobody:
-            found = cls(found.budget, found.namespace)
+            found = cls(found.budget, found.namespace, found.verify)
         found.owner = weakref.ref(tok)
         tok.__dict__[KEY] = found
         return found
 
     def engine(self, tok: Any, watch: reference.Watch) -> Backend | Reason:
         """The engine for the backend as it is now, or why there is none."""
+        if self.distrusted is not None:
+            return self.distrusted
         observation = backend.observe(tok, watch)
         if isinstance(observation, Reason):
             return observation
@@ -115,6 +136,8 @@ class Attachment:
             loaded.engine.drop_namespace(self.root)
         self.touch()
         self.counters.clear()
+        self.record = Record(self.counters)
+        self.distrusted = None
 
 
 def root(namespace: str | int | None) -> int:

@@ -27,6 +27,7 @@ larger than 32 KiB (a precompiled character map) replaced by another of the same
 """
 
 import hashlib
+import logging
 import time
 import weakref
 from operator import attrgetter
@@ -36,8 +37,10 @@ from turntrie import reference
 from turntrie._native import Engine
 from turntrie.locks import ForkSafeLock
 from turntrie.reason import Reason
+from turntrie.verification import Divergence, ids_divergence
 
 _LARGE_STATE = 32 * 1024
+_logger = logging.getLogger("turntrie")
 _bpe_switches = attrgetter(
     "dropout",
     "unk_token",
@@ -54,19 +57,44 @@ Observation = tuple[Any, ...]
 class Backend:
     """An engine, and what Python has to know about the backend it was made from."""
 
-    __slots__ = ("__weakref__", "engine", "timings", "type_id")
+    __slots__ = ("__weakref__", "doubted", "engine", "timings", "type_id")
 
     def __init__(self, engine: Engine, type_id: int | None, timings: dict[str, float]) -> None:
         """Keeps what `load` found out."""
         self.engine = engine
+        self.doubted = False
         self.type_id = type_id
         """What every entry of `token_type_ids` is; `None` if it differs within a text."""
         self.timings = timings
         """Seconds: `to_str`, `hash`, `build`."""
 
     def stats(self) -> dict[str, Any]:
-        """Statistics of the engine's checkpoints."""
-        return self.engine.stats()
+        """Statistics of the engine's checkpoints, and what the id oracle saw."""
+        checked, different, incremental = self.engine.verification()
+        return {
+            **self.engine.stats(),
+            "ids_checked": checked,
+            "ids_different": different,
+            "incremental": incremental,
+        }
+
+    def divergences(self) -> list[Divergence]:
+        """The first texts whose ids differed from a full encode."""
+        return [ids_divergence(text, got, want) for text, got, want in self.engine.divergences()]
+
+    def watch(self) -> None:
+        """Says so, once, if incremental encoding was found wrong and switched off."""
+        if self.doubted or self.engine.verification()[2]:
+            return
+        self.doubted = True
+        first = self.divergences()[0]
+        _logger.warning(
+            "turntrie: incremental ids differ from a full encode: first=%d got_length=%d want_length=%s; "
+            "texts of this tokenizer are encoded in full from now on",
+            first.first,
+            first.got_length,
+            first.want_length,
+        )
 
 
 _lock = ForkSafeLock()

@@ -11,9 +11,9 @@ from turntrie.locks import ForkSafeLock
 
 
 class Counters:
-    """Calls by path, fallbacks by reason, and ids kept and encoded."""
+    """Calls by path, fallbacks by reason, ids kept and encoded, verifications by oracle and result."""
 
-    __slots__ = ("_calls", "_fallbacks", "_lock", "_parent", "_tokens")
+    __slots__ = ("_calls", "_fallbacks", "_lock", "_parent", "_tokens", "_verified")
 
     def __init__(self, parent: Optional["Counters"] = None) -> None:
         """Starts at zero; `parent` is told everything too."""
@@ -38,17 +38,34 @@ class Counters:
         if self._parent is not None:
             self._parent.reference(reason)
 
+    def verified(self, oracle: str, result: str) -> None:
+        """Counts a check: `oracle` is "text", "ids" or "full"; `result` is "equal", "different" or "skipped"."""
+        with self._lock:
+            self._verified[f"{oracle}:{result}"] += 1
+        if self._parent is not None:
+            self._parent.verified(oracle, result)
+
     def clear(self) -> None:
         """Sets everything to zero, here only."""
         with self._lock:
+            self._verified: Counter[str] = Counter()
             self._calls: Counter[str] = Counter(native=0, reference=0)
             self._fallbacks: Counter[str] = Counter()
             self._tokens: Counter[str] = Counter(kept=0, encoded=0)
 
     def snapshot(self) -> dict[str, Any]:
-        """Copies the numbers: `{"calls": {path: n}, "fallbacks": {reason: n}, "tokens": {"kept": n, "encoded": n}}`."""
+        """Copies the numbers.
+
+        Returns:
+            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`.
+        """
         with self._lock:
-            return {"calls": dict(self._calls), "fallbacks": dict(self._fallbacks), "tokens": dict(self._tokens)}
+            return {
+                "calls": dict(self._calls),
+                "fallbacks": dict(self._fallbacks),
+                "tokens": dict(self._tokens),
+                "verifications": dict(self._verified),
+            }
 
 
 process = Counters()

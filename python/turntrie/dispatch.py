@@ -7,7 +7,7 @@ what there is to raise, so errors are transformers' own. Nothing the native path
 
 from typing import Any
 
-from turntrie import calls, encoding, path, reference
+from turntrie import calls, encoding, path, reference, verification
 from turntrie.attachment import Attachment
 from turntrie.reason import Reason
 
@@ -18,7 +18,32 @@ def apply(tok: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     served = _native(tok, attached, args, kwargs)
     if isinstance(served, Reason):
         return ask_reference(tok, attached, served, args, kwargs)
+    if attached.policy.draw():
+        return _compared(tok, attached, served, args, kwargs)
     return served
+
+
+def _compared(tok: Any, attached: Attachment, served: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A native value, after the reference has served the call as well; its value or exception if they differ."""
+    call: dict[str, Any] = {"args": list(args), "kwargs": kwargs}
+    source = tok.get_chat_template(kwargs.get("chat_template"), kwargs.get("tools"))
+    try:
+        with attached.lock, reference.preserved(tok.__dict__.get("_tokenizer")):
+            want = reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
+    except Exception:
+        attached.record.note(verification.full_divergence(source, served, None, call))
+        attached.distrusted = Reason("quarantine:call")
+        raise
+    if type(want) is type(served) and _data(want) == _data(served):
+        attached.counters.verified("full", "equal")
+        return served
+    attached.record.note(verification.full_divergence(source, served, want, call))
+    attached.distrusted = Reason("quarantine:call")
+    return want
+
+
+def _data(value: Any) -> Any:
+    return dict(value) if hasattr(value, "keys") else value
 
 
 def ask_reference(tok: Any, attached: Attachment, reason: Reason, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -39,7 +64,7 @@ def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[
     if isinstance(call, Reason):
         return call
     if not call.tokenize:
-        text = path.text(tok, call)
+        text = path.text(tok, attached, call)
         if not isinstance(text, Reason):
             attached.counters.native()
         return text

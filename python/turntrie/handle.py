@@ -68,12 +68,31 @@ class Handle:
         """What happened on this tokenizer so far.
 
         Returns:
-            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, and `engine`: statistics of the engine,
-            shared with other tokenizers of the same backend; `None` if there is no engine yet.
+            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`, and
+            `engine`: statistics of the engine, shared with other tokenizers of the same backend; `None` if there is no
+            engine yet.
         """
         attached = Attachment.of(self._tok)
         backend = attached.current()
         return {**attached.counters.snapshot(), "engine": None if backend is None else backend.stats()}
+
+    def divergences(self, *, contents: bool = False) -> list[dict[str, Any]]:
+        """The last differences from transformers that verification found, oldest first.
+
+        Args:
+            contents: With messages, template, texts and ids, so that the result is a reproducer that `json.dumps` can
+                save. Prompts are private: by default only where and how much.
+
+        Returns:
+            `kind` (`"text"` or `"ids"`), `template` (a short hash), `first` (index of the first character or id that
+            differs), `got_length` and `want_length` (None if transformers raised).
+        """
+        attached = Attachment.of(self._tok)
+        found = list(attached.record.divergences)
+        backend = attached.current()
+        if backend is not None:
+            found += backend.divergences()
+        return [divergence.report(contents=contents) for divergence in found]
 
     def reset(self) -> None:
         """Forgets this tokenizer's checkpoints and counters and looks at its backend afresh."""

@@ -5,6 +5,7 @@ The context is the one transformers builds: its special tokens, the caller's key
 seen. The native code walks messages and context once and works without the GIL from there on.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,12 +14,14 @@ from turntrie.attachment import Attachment
 from turntrie.backend import Backend
 from turntrie.calls import Call
 from turntrie.reason import Reason
+from turntrie.verification import TextOracle
 
 
 class Context(NamedTuple):
     """What a template sees, except for the messages."""
 
     template: _native.Template
+    source: str
     variables: dict[str, Any]
     clock: dict[str, str]
     rules: int
@@ -35,8 +38,10 @@ def ids(
     tok: Any,
     attached: Attachment,
     call: Call,
+    *,
     messages: _native.Conversation | None = None,
     root: int | None = None,
+    everything: Callable[[], list[dict[str, Any]]] | None = None,
 ) -> Ids | Reason:
     """Renders and encodes a call.
 
@@ -46,8 +51,9 @@ def ids(
         call: The call.
         messages: The call's conversation, if it is converted already.
         root: The trie root; the tokenizer's own by default.
+        everything: The whole conversation, if `call` holds only its end.
     """
-    context = _context(tok, call)
+    context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
     backend = attached.engine(tok, reference.original(tok).watch)
@@ -61,22 +67,62 @@ def ids(
         context.rules,
         attached.root if root is None else root,
     )
-    return Ids(prompt, backend) if prompt.reason is None else Reason(prompt.reason)
+    if prompt.reason is not None:
+        return Reason(prompt.reason)
+    backend.watch()
+    if prompt.unseen and not _verified(tok, attached, (call, context, prompt), everything):
+        return Reason("quarantine:shape")
+    return Ids(prompt, backend)
 
 
-def text(tok: Any, call: Call) -> str | Reason:
+def _verified(
+    tok: Any,
+    attached: Attachment,
+    served: tuple[Call, Context, _native.Prompt],
+    everything: Callable[[], list[dict[str, Any]]] | None,
+) -> bool:
+    """Whether the shapes of a native prompt that are new give transformers' text."""
+    call, context, prompt = served
+
+    def render(messages: list[dict[str, Any]]) -> _native.Prompt:
+        return context.template.render(messages, context.variables, context.clock, context.rules)
+
+    def ask(messages: list[dict[str, Any]]) -> str:
+        with attached.lock:
+            text: str = reference.original(tok).cls.apply_chat_template(
+                tok,
+                messages,
+                tools=call.tools,
+                documents=call.documents,
+                chat_template=call.chat_template,
+                add_generation_prompt=call.add_generation_prompt,
+                tokenize=False,
+                **call.variables,
+            )
+            return text
+
+    messages = call.conversation if everything is None else everything()
+    oracle = TextOracle(attached.record, context.template, context.source, render, ask)
+    return oracle.agrees(prompt, messages)
+
+
+def text(tok: Any, attached: Attachment, call: Call) -> str | Reason:
     """Renders a call. Needs no engine."""
     override = reference.original(tok).watch.refuse(tok)
     if override is not None:
         return override
-    context = _context(tok, call)
+    context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
     prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules)
-    return prompt.text if prompt.reason is None else Reason(prompt.reason)
+    if prompt.reason is not None:
+        return Reason(prompt.reason)
+    if prompt.unseen and not _verified(tok, attached, (call, context, prompt), None):
+        return Reason("quarantine:shape")
+    return prompt.text
 
 
-def _context(tok: Any, call: Call) -> Context | Reason:
+def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:
     rules = reference.rules()
     refusal = rules.refuse(call.conversation)
     if refusal is not None:
@@ -102,7 +148,7 @@ def _context(tok: Any, call: Call) -> Context | Reason:
         "documents": call.documents,
         "add_generation_prompt": call.add_generation_prompt,
     }
-    return Context(template, variables, clock, rules.flags)
+    return Context(template, source, variables, clock, rules.flags | attached.policy.rules)
 
 
 @lru_cache(maxsize=128)

@@ -165,7 +165,14 @@ class Session:
         refusal = refusal or conversation.extend(new, rules.flags)
         if refusal is not None:
             return None, Reason(refusal)
-        ids = path.ids(tok, attached, call, conversation, self._root)
+        ids = path.ids(
+            tok,
+            attached,
+            call,
+            messages=conversation,
+            root=self._root,
+            everything=lambda: [*history.messages(), *new],
+        )
         if isinstance(ids, Reason):
             return conversation, ids
         count(tok, attached, ids.prompt, call.max_length)

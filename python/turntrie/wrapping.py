@@ -26,7 +26,13 @@ T = TypeVar("T")
 _lock = ForkSafeLock()
 
 
-def wrap(tok: T, *, budget: int = DEFAULT_BUDGET, namespace: str | int | None = None) -> T:
+def wrap(
+    tok: T,
+    *,
+    budget: int = DEFAULT_BUDGET,
+    namespace: str | int | None = None,
+    verify: str | float | None = None,
+) -> T:
     """Lets a tokenizer serve `apply_chat_template` natively, in place.
 
     Takes well under 5 ms: the engine is built on first use, or by `tok.turntrie.warmup()`. Wrapping a wrapped tokenizer
@@ -37,13 +43,15 @@ def wrap(tok: T, *, budget: int = DEFAULT_BUDGET, namespace: str | int | None = 
         budget: Upper bound of the checkpoints in bytes. Tokenizers with the same backend and budget share an engine.
         namespace: Tokenizers with the same backend, budget and namespace share checkpoints. By default nobody shares:
             what is fast tells what somebody else has asked before.
+        verify: How much is compared with transformers: `"shapes"`, `"always"`, `"off"` or a share of calls from 0 to 1;
+            see `turntrie.verification`. By default TURNTRIE_VERIFY, or `"shapes"`.
 
     Returns:
         The same object.
 
     Raises:
         TypeError: `tok` is not a fast tokenizer of transformers.
-        ValueError: `tok` is wrapped with another budget or namespace, or `budget` is negative.
+        ValueError: `tok` is wrapped with other options, `budget` is negative, or `verify` is none of the above.
     """
     if budget < 0:
         raise ValueError(f"budget must not be negative, got {budget}")
@@ -51,14 +59,15 @@ def wrap(tok: T, *, budget: int = DEFAULT_BUDGET, namespace: str | int | None = 
         raise TypeError(f"namespace must be a str, an int or None, got {type(namespace).__name__}")
     if is_wrapped(tok):
         attached = Attachment.of(tok)
-        if (budget, namespace) not in ((attached.budget, attached.namespace), (DEFAULT_BUDGET, None)):
+        held = (attached.budget, attached.namespace, attached.verify)
+        if (budget, namespace, verify) not in (held, (DEFAULT_BUDGET, None, None)):
             raise ValueError(
-                f"already wrapped with budget={attached.budget}, namespace={attached.namespace!r}: "
-                "call turntrie.restore(tok) first"
+                f"already wrapped with budget={attached.budget}, namespace={attached.namespace!r}, "
+                f"verify={attached.verify!r}: call turntrie.restore(tok) first"
             )
         return tok
     _require_fast(tok)
-    tok.__dict__[KEY] = Attachment(budget, namespace)
+    tok.__dict__[KEY] = Attachment(budget, namespace, verify)
     _adopt(tok)
     return tok
 

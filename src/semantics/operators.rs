@@ -78,10 +78,6 @@ fn concat(left: &Value, right: &Value) -> Result {
 /// `loop.length` of the engine depend on it. A generator gives its values away.
 fn iter(value: &Value) -> Result {
     match Kind::of(value) {
-        // minijinja's own character iterator miscounts text outside ASCII: `loop.last` is wrong there.
-        Kind::Str(text) => Ok(Value::from_object(
-            text.chars().map(Value::from).collect::<Vec<_>>(),
-        )),
         Kind::Undefined
         | Kind::List(_)
         | Kind::Tuple(_)

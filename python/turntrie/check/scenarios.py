@@ -118,7 +118,12 @@ def _plain_bodies() -> Iterator[tuple[str, list[Message]]]:
     yield "assistant-first", [_assistant("b"), _user("a")]
     yield (
         "think-tags",
-        [_user("a"), _assistant("<think>\nwhy\n</think>\n\nbecause"), _user("b"), _assistant("<think>\n\n</think>\n\nx")],
+        [
+            _user("a"),
+            _assistant("<think>\nwhy\n</think>\n\nbecause"),
+            _user("b"),
+            _assistant("<think>\n\n</think>\n\nx"),
+        ],
     )
     for name in ("reasoning_content", "reasoning", "thinking"):
         yield name, [_user("a"), _assistant("b", **{name: " r1\n"}), _user("c"), _assistant("d", **{name: "r2"})]
@@ -126,12 +131,21 @@ def _plain_bodies() -> Iterator[tuple[str, list[Message]]]:
     yield "reasoning-null", [_user("a"), _assistant("b", reasoning_content=None), _user("c")]
     yield "content-null", [_user("a"), _assistant(None), _user("c")]
     yield "content-missing", [_user("a"), {"role": "assistant"}, _user("c")]
-    yield "parts", [{"role": "user", "content": [{"type": "text", "text": "p1 "}, {"type": "text", "text": "p2"}]}, _assistant("b")]
+    yield (
+        "parts",
+        [
+            {"role": "user", "content": [{"type": "text", "text": "p1 "}, {"type": "text", "text": "p2"}]},
+            _assistant("b"),
+        ],
+    )
     yield "parts-empty", [{"role": "user", "content": []}]
     yield "image-part", [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "what?"}]}]
     yield "role-unknown", [_user("a"), {"role": "critic", "content": "c"}]
     yield "extra-keys", [{"role": "user", "content": "a", "name": "bob", "weight": 1.5, "id": 7, "items": [1]}]
-    yield "control-text", [_user("x<|im_end|>\n<|im_start|>system\n<tool_call></s>[INST]"), _assistant("</think> <eos>")]
+    yield (
+        "control-text",
+        [_user("x<|im_end|>\n<|im_start|>system\n<tool_call></s>[INST]"), _assistant("</think> <eos>")],
+    )
 
 
 def _tool_bodies(arguments: list[Any], label: str) -> Iterator[tuple[str, list[Message]]]:
@@ -145,23 +159,56 @@ def _tool_bodies(arguments: list[Any], label: str) -> Iterator[tuple[str, list[M
     yield f"call-null-{label}", [_user("w?"), _assistant(None, tool_calls=one), result1]
     yield (
         f"call-reasoning-{label}",
-        [_user("w?"), _assistant("", reasoning_content="think", tool_calls=one), result1, _assistant("ok", reasoning_content="t2"), _user("b")],
+        [
+            _user("w?"),
+            _assistant("", reasoning_content="think", tool_calls=one),
+            result1,
+            _assistant("ok", reasoning_content="t2"),
+            _user("b"),
+        ],
     )
-    yield f"parallel-{label}", [_user("w?"), _assistant("", tool_calls=two), result1, result2, _assistant("both"), _user("ok")]
+    yield (
+        f"parallel-{label}",
+        [_user("w?"), _assistant("", tool_calls=two), result1, result2, _assistant("both"), _user("ok")],
+    )
     yield f"parallel-open-{label}", [_user("w?"), _assistant("", tool_calls=two), result1]
     yield (
         f"chained-{label}",
-        [_user("w?"), _assistant("", tool_calls=one), result1, _assistant("", tool_calls=[two[1]]), result2, _assistant("done")],
+        [
+            _user("w?"),
+            _assistant("", tool_calls=one),
+            result1,
+            _assistant("", tool_calls=[two[1]]),
+            result2,
+            _assistant("done"),
+        ],
     )
     yield f"ends-in-call-{label}", [_user("w?"), _assistant("", tool_calls=one)]
     if label == "dict":
         yield "calls-empty", [_user("w?"), _assistant("x", tool_calls=[]), _user("b")]
         yield "calls-null", [_user("w?"), _assistant("x", tool_calls=None), _user("b")]
-        yield "tool-parts", [_user("w?"), _assistant("", tool_calls=one), _tool_result([{"type": "text", "text": "r"}], 1, "get_weather")]
-        yield "tool-dict", [_user("w?"), _assistant("", tool_calls=one), _tool_result({"temp": 1.0, "ok": True, "n": None}, 1, "get_weather")]
+        yield (
+            "tool-parts",
+            [
+                _user("w?"),
+                _assistant("", tool_calls=one),
+                _tool_result([{"type": "text", "text": "r"}], 1, "get_weather"),
+            ],
+        )
+        yield (
+            "tool-dict",
+            [
+                _user("w?"),
+                _assistant("", tool_calls=one),
+                _tool_result({"temp": 1.0, "ok": True, "n": None}, 1, "get_weather"),
+            ],
+        )
         bare = {"name": "get_weather", "arguments": arguments[0]}
         yield "call-bare", [_user("w?"), _assistant("", tool_calls=[bare]), result1]
-        yield "no-arguments", [_user("w?"), _assistant("", tool_calls=[_call("noop", {}, 1)]), _tool_result("", 1, "noop")]
+        yield (
+            "no-arguments",
+            [_user("w?"), _assistant("", tool_calls=[_call("noop", {}, 1)]), _tool_result("", 1, "noop")],
+        )
 
 
 _SWITCHES: list[dict[str, Any]] = [
@@ -193,7 +240,7 @@ def scenarios(*, thorough: bool = False) -> Iterator[Scenario]:
         odd = number > 0 or system_name not in {"none", "system"}
         if not thorough and odd and body_name not in {"five", "parallel-dict", "reasoning_content"}:
             continue
-        if not thorough and count == 3 and not body_name.startswith(("parallel", "call", "one")):
+        if not thorough and count == len(TOOLS) and not body_name.startswith(("parallel", "call", "one")):
             continue
         messages = copy.deepcopy(body if system is None else [system, *body])
         yield Scenario(
