@@ -41,7 +41,8 @@ const SWITCH_LENGTH: usize = 32;
 /// Containers below this depth count by their kind only.
 const DEPTH: usize = 6;
 
-/// The keys of a call: one per message and one per neighbouring pair, first and last included.
+/// The keys of a call: for each message its own and that of the pair it ends, and at last the pair of
+/// the last message and the end.
 pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> Vec<Key> {
     let mut context = DefaultHasher::new();
     for (name, value) in variables {
@@ -72,11 +73,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The keys that were never checked, each once.
+    /// The keys that were never checked, each once, with the message where it was met.
     ///
     /// # Errors
     /// If one of `keys` is in quarantine.
-    pub fn unseen(&self, keys: &[Key]) -> Result<Vec<Key>, Reason> {
+    pub fn unseen(&self, keys: &[Key]) -> Result<Vec<(Key, usize)>, Reason> {
         let quarantined = self
             .quarantined
             .read()
@@ -85,10 +86,12 @@ impl Ledger {
             return Err(Reason::new(Category::Quarantine, "shape"));
         }
         let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
-        let mut unseen = Vec::new();
-        for key in keys {
-            if !checked.contains(key) && !unseen.contains(key) {
-                unseen.push(*key);
+        let mut unseen: Vec<(Key, usize)> = Vec::new();
+        for (i, key) in keys.iter().enumerate() {
+            if !checked.contains(key) && !unseen.iter().any(|(known, _)| known == key) {
+                // Two keys a message; the last one is that of the last message with the end.
+                let last = (keys.len() / 2).saturating_sub(1);
+                unseen.push((*key, (i / 2).min(last)));
             }
         }
         Ok(unseen)

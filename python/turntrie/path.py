@@ -87,6 +87,9 @@ def _verified(
     def render(messages: list[dict[str, Any]]) -> _native.Prompt:
         return context.template.render(messages, context.variables, context.clock, context.rules)
 
+    def shape(messages: list[dict[str, Any]]) -> list[int]:
+        return context.template.shape(messages, context.variables, context.rules)
+
     def ask(messages: list[dict[str, Any]]) -> str:
         with attached.lock:
             text: str = reference.original(tok).cls.apply_chat_template(
@@ -102,7 +105,7 @@ def _verified(
             return text
 
     messages = call.conversation if everything is None else everything()
-    oracle = TextOracle(attached.record, context.template, context.source, render, ask)
+    oracle = TextOracle(attached.record, context.template, context.source, render, shape, ask)
     return oracle.agrees(prompt, messages)
 
 

@@ -5,8 +5,10 @@ native code names what is new), the same messages are rendered by transformers a
 sampled texts are encoded again in full, by the native code on a thread of its own.
 
 The text oracle costs what jinja2 costs, so it looks at `LIMIT` characters a call. A longer conversation is looked at in
-windows: the messages from one user turn to another, behind the leading system messages. They are real messages in
-their real order; nothing is made up. Windows without news are skipped, so each call goes on where the last one stopped.
+windows around the messages that show something new: the head (up to the first user message) and a run of messages that
+ends at the new one or a little behind it. A window consists of real messages in their real order, and is only used if
+each of its shapes also occurs in the whole call: nothing is checked that was not asked for. What is left over, the next
+call goes on with.
 
 A difference is a bug of ours. The caller gets transformers' value where it is known, the shape goes into quarantine
 (its calls are served by transformers from then on), one warning without contents is logged, and a reproducer is kept.
@@ -39,6 +41,7 @@ _random = random.Random()  # noqa: S311
 
 Messages = list[dict[str, Any]]
 Render = Callable[[Messages], _native.Prompt]
+Shape = Callable[[Messages], list[int]]
 Reference = Callable[[Messages], str]
 
 
@@ -138,6 +141,8 @@ class TextOracle(NamedTuple):
     source: str
     render: Render
     """Renders messages natively."""
+    shape: Shape
+    """The shape keys of messages."""
     reference: Reference
     """Renders messages with transformers; raises what it raises."""
 
@@ -153,19 +158,28 @@ class TextOracle(NamedTuple):
         """
         if len(prompt.text) <= LIMIT:
             return self._equal(prompt, messages)
+        shapes = set(self.shape(messages))
         spent = 0
-        for window in _windows(messages):
+        given_up = []
+        for key, index in prompt.unseen:
+            window = _window(messages, index)
             rendered = self.render(window)
-            if rendered.reason is not None or not rendered.unseen:
+            if key not in (known for known, _ in rendered.unseen):
+                if rendered.reason is not None or key not in self.shape(window):
+                    given_up.append(key)
+                continue  # else an earlier window has shown it
+            if not shapes.issuperset(self.shape(window)) or len(rendered.text) > LIMIT:
+                given_up.append(key)
                 continue
             spent += len(rendered.text)
             if spent > LIMIT:
-                return True
+                break
             if not self._equal(rendered, window):
                 return False
-        # What no window shows, such as a pair of roles across two windows, cannot be looked at at this price.
-        self.template.accept(prompt.unseen)
-        self.record.counters.verified("text", "skipped")
+        if given_up:
+            # Whatever no window shows at this price is left to the checks that do not depend on shapes.
+            self.template.accept(given_up)
+            self.record.counters.verified("text", "skipped")
         return True
 
     def _equal(self, prompt: _native.Prompt, messages: Messages) -> bool:
@@ -174,10 +188,10 @@ class TextOracle(NamedTuple):
         except Exception:  # noqa: BLE001  # the reference's own error, whatever it is: we gave a text where it raises
             want = None
         if want == prompt.text:
-            self.template.accept(prompt.unseen)
+            self.template.accept([key for key, _ in prompt.unseen])
             self.record.counters.verified("text", "equal")
             return True
-        self.template.quarantine(prompt.unseen)
+        self.template.quarantine([key for key, _ in prompt.unseen])
         got_length, want_length = len(prompt.text), None if want is None else len(want)
         contents = {
             "chat_template": self.source,
@@ -190,14 +204,27 @@ class TextOracle(NamedTuple):
         return False
 
 
-def _windows(messages: Messages) -> "list[Messages]":
-    """Runs of messages between user turns, each behind the leading system messages."""
-    head = list(takewhile(lambda m: m.get("role") in {"system", "developer"}, messages))
-    starts = [i for i, m in enumerate(messages) if m.get("role") == "user" and i >= len(head)]
-    if not starts:
-        return []
-    bounds = [*starts[1:], len(messages)]
-    return [[*head, *messages[start:end]] for start, end in zip(starts, bounds, strict=True)]
+def _window(messages: Messages, index: int) -> Messages:
+    """The head and the run of messages around one of them.
+
+    The run starts where the head could go on (a message with the role that follows the head) and ends with the role
+    that the whole conversation ends with, so that its borders are like those of the whole.
+    """
+    roles = [message.get("role") for message in messages]
+    head = roles.index("user") + 1 if "user" in roles else 0
+    if index < head:
+        start, index = head, head
+    else:
+        start = index
+        while start > head and (roles[start] != roles[head] or roles[start - 1] == roles[start]):
+            start -= 1
+    end = min(index + 1, len(messages))
+    while end < len(messages) and roles[end - 1] != roles[-1]:
+        end += 1
+    # A result that follows belongs to the same group.
+    while end < len(messages) and roles[end] == roles[end - 1]:
+        end += 1
+    return [*messages[:head], *messages[start:end]]
 
 
 def _common(got: Sequence[Any], want: Sequence[Any]) -> int:

@@ -93,9 +93,10 @@ impl Prompt {
         self.outcome.as_ref().map_or("", |(r, _)| &r.text)
     }
 
-    /// Shape keys of the call that were never checked against the reference.
+    /// Shape keys of the call that were never checked against the reference, with the index of the
+    /// message where each was met.
     #[getter]
-    fn unseen(&self) -> Vec<Key> {
+    fn unseen(&self) -> Vec<(Key, usize)> {
         self.outcome
             .as_ref()
             .map(|(r, _)| r.unseen.clone())

@@ -23,7 +23,7 @@ pub struct Template {
 /// A rendered text, and which aspects of its call were never checked.
 pub struct Rendered {
     pub text: String,
-    pub unseen: Vec<Key>,
+    pub unseen: Vec<(Key, usize)>,
 }
 
 impl Template {
@@ -33,7 +33,9 @@ impl Template {
         let unseen = if rules & RULE_WATCH_SHAPES == 0 {
             Vec::new()
         } else {
-            self.ledger.unseen(&call.shape(template.words()))?
+            guarded("shape", || {
+                self.ledger.unseen(&call.shape(template.words()))
+            })?
         };
         let text = guarded("render", || template.render(call))?;
         Ok(Rendered { text, unseen })
@@ -99,6 +101,21 @@ impl Template {
             py.detach(|| self.render_call(call, rules))
         });
         Prompt::of_text(outcome)
+    }
+
+    /// All shape keys of a call; none if it cannot be native.
+    fn shape(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        variables: &Bound<'_, PyDict>,
+        rules: u32,
+    ) -> Vec<Key> {
+        let clock = PyDict::new(messages.py());
+        let keys = self.usable().and_then(|template| {
+            let call = convert::call(variables, &clock, messages_of(messages, rules)?)?;
+            Ok(call.shape(template.words()))
+        });
+        keys.unwrap_or_default()
     }
 
     /// Notes that calls with these shape keys gave the reference's text.
