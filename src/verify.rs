@@ -45,9 +45,27 @@ impl Divergence {
     }
 }
 
+/// A fault put in on purpose, to prove that it would be found. It shows in texts that hold
+/// [`FAULT_MARK`], so that the self-check passes. Never in use otherwise.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A chunk holds a wrong id.
+    Chunk,
+    /// The trie hands out a path with an id missing.
+    Trie,
+    /// The encoder gives a wrong last id.
+    Encoder,
+}
+
+/// See [`Fault`].
+#[doc(hidden)]
+pub const FAULT_MARK: char = '\u{1f41b}';
+
 /// An engine under observation.
 pub struct Verified {
     engine: Engine,
+    fault: Option<Fault>,
     born: Instant,
     baseline: Statistics,
     observation: Observation,
@@ -83,6 +101,7 @@ impl Verified {
     pub fn new(engine: Engine) -> Result<Self, Error> {
         let mut verified = Verified {
             engine,
+            fault: None,
             born: Instant::now(),
             baseline: Statistics::default(),
             observation: Observation::default(),
@@ -106,7 +125,19 @@ impl Verified {
             let ids = self.engine.encode_full(text)?;
             return Ok(Encoded { ids, kept: 0 });
         }
-        self.engine.encode(namespace, text)
+        let encoded = self.engine.encode(namespace, text)?;
+        match self.fault {
+            Some(fault) if text.contains(FAULT_MARK) => Ok(fault.applied_to(encoded)),
+            _ => Ok(encoded),
+        }
+    }
+
+    /// The same engine with a fault.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
     }
 
     /// Lets the id oracle look at `text` and its `ids` if it is this text's turn.
@@ -209,6 +240,25 @@ impl Verified {
         }
         self.engine.drop_namespace(NAMESPACE);
         Ok(())
+    }
+}
+
+impl Fault {
+    fn applied_to(self, mut encoded: Encoded) -> Encoded {
+        match self {
+            Fault::Chunk if encoded.kept > 0 => encoded.ids[0] ^= 1,
+            Fault::Trie if encoded.kept > 0 => {
+                encoded.kept -= 1;
+                encoded.ids.remove(encoded.kept);
+            }
+            Fault::Encoder => {
+                if let Some(last) = encoded.ids.last_mut() {
+                    *last ^= 1;
+                }
+            }
+            Fault::Chunk | Fault::Trie => {}
+        }
+        encoded
     }
 }
 
