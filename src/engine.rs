@@ -132,6 +132,18 @@ impl Engine {
         self.oracle.vocab_size()
     }
 
+    /// The contents of the added tokens, by id.
+    pub fn added_tokens(&self) -> Vec<String> {
+        let mut tokens: Vec<_> = self
+            .oracle
+            .tokenizer()
+            .get_added_tokens_decoder()
+            .into_iter()
+            .collect();
+        tokens.sort_unstable_by_key(|(id, _)| *id);
+        tokens.into_iter().map(|(_, token)| token.content).collect()
+    }
+
     /// Where texts of this backend are cut, and why not elsewhere.
     pub fn policy(&self) -> &CutPolicy {
         &self.policy

@@ -1,22 +1,51 @@
 //! An insertion-ordered mapping with string keys: the `dict` that templates see.
 //!
 //! Own type, not minijinja's map, for two reasons: methods and attributes must win over keys as they
-//! do in Python, and a message has a handful of keys, for which a scan beats hashing.
+//! do in Python, and a message has a handful of keys, for which a scan beats hashing. Bigger dicts
+//! carry an index.
 
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object, ObjectRepr};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// From this many entries on, a hash index is built.
+const INDEXED_FROM: usize = 17;
 
 /// A Python `dict` with string keys. Immutable, as everything is under jinja2's immutable sandbox.
 #[derive(Debug)]
 pub struct Dict {
     entries: Vec<(Value, Value)>,
+    index: Option<HashMap<Box<str>, usize>>,
 }
 
 impl Dict {
     /// A dict of `entries`, whose keys are strings and differ from each other.
     pub fn new(entries: Vec<(Value, Value)>) -> Self {
-        Dict { entries }
+        let index = (entries.len() >= INDEXED_FROM).then(|| {
+            let keys = entries.iter().enumerate();
+            keys.filter_map(|(at, (key, _))| Some((key.as_str()?.into(), at)))
+                .collect()
+        });
+        Dict { entries, index }
+    }
+
+    /// A dict of `entries` in which a later entry replaces the value of an earlier one with the
+    /// same key, as in a dict display. `None` if a key is not a plain string.
+    pub(super) fn from_pairs(pairs: impl IntoIterator<Item = (Value, Value)>) -> Option<Self> {
+        let mut entries: Vec<(Value, Value)> = Vec::new();
+        let mut seen: HashMap<Box<str>, usize> = HashMap::new();
+        for (key, value) in pairs {
+            let text = key.as_str().filter(|_| !key.is_safe() && !is_bytes(&key))?;
+            match seen.get(text) {
+                Some(&at) => entries[at].1 = value,
+                None => {
+                    seen.insert(text.into(), entries.len());
+                    entries.push((key, value));
+                }
+            }
+        }
+        Some(Dict::new(entries))
     }
 
     /// The entries in insertion order.
@@ -25,12 +54,20 @@ impl Dict {
     }
 
     /// The value under `key`.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
+        if let Some(index) = &self.index {
+            return index.get(key).map(|&at| &self.entries[at].1);
+        }
         self.entries
             .iter()
             .find(|(k, _)| k.as_str() == Some(key))
             .map(|(_, v)| v)
     }
+}
+
+fn is_bytes(value: &Value) -> bool {
+    value.kind() == minijinja::value::ValueKind::Bytes
 }
 
 impl Object for Dict {

@@ -1,19 +1,141 @@
-//! (stub, being written)
+//! Methods of the built-in types.
+//!
+//! The engine asks here after an object's own `call_method`, of which ours have none, and only an
+//! `UnknownMethod` error would make it call an item of that name. So a key can neither shadow a
+//! method nor be called.
 
-use super::Result;
-use minijinja::{Error, ErrorKind, State, Value};
+use super::arguments::Arguments;
+use super::dict::Dict;
+use super::iterables::{Part, View};
+use super::kind::Kind;
+use super::{Result, compare, strings, unproved};
+use minijinja::{State, Value};
 
-/// Names of the methods that a template may call.
-pub const NAMES: &[&str] = &[];
+pub use super::attributes::is_attribute_name;
+
+/// Names of the methods that a template may call. Those that no type here proves (`append`, which
+/// the sandbox forbids, `encode`) are listed too: a call of them fails when it is reached.
+pub const NAMES: &[&str] = &[
+    "append",
+    "capitalize",
+    "casefold",
+    "center",
+    "clear",
+    "copy",
+    "count",
+    "encode",
+    "endswith",
+    "expandtabs",
+    "extend",
+    "find",
+    "format",
+    "format_map",
+    "get",
+    "index",
+    "insert",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "items",
+    "join",
+    "keys",
+    "ljust",
+    "lower",
+    "lstrip",
+    "partition",
+    "pop",
+    "popitem",
+    "remove",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "reverse",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "setdefault",
+    "sort",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "translate",
+    "update",
+    "upper",
+    "values",
+    "zfill",
+];
 
 /// Calls method `name` of `value`.
-pub fn call(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result {
-    let _ = (state, value, name, args);
-    Err(Error::from(ErrorKind::UnknownMethod))
+pub fn call(_: &mut State, value: &Value, name: &str, args: &[Value]) -> Result {
+    let arguments = Arguments::of(args);
+    match Kind::of(value) {
+        Kind::Str(text) => strings::call(value, text, name, &arguments),
+        Kind::Dict(dict) => dict_method(value, dict, name, &arguments),
+        Kind::List(items) => match name {
+            "copy" => arguments.only(0, 0).map(|_| value.clone()),
+            _ => sequence_method(items, name, &arguments),
+        },
+        Kind::Tuple(items) => sequence_method(items, name, &arguments),
+        _ => Err(unproved("method")),
+    }
 }
 
-/// Whether any of the types that a template can meet has an attribute of this name in Python.
-pub fn is_attribute_name(name: &str) -> bool {
-    let _ = name;
-    false
+fn dict_method(value: &Value, dict: &Dict, name: &str, arguments: &Arguments) -> Result {
+    let part = match name {
+        "get" => return get(dict, arguments.only(1, 2)?),
+        "copy" => return arguments.only(0, 0).map(|_| value.clone()),
+        "keys" => Part::Keys,
+        "values" => Part::Values,
+        "items" => Part::Items,
+        _ => return Err(unproved("method")),
+    };
+    arguments.only(0, 0)?;
+    let dict = value.downcast_object().ok_or_else(|| unproved("method"))?;
+    Ok(Value::from_object(View::new(dict, part)))
+}
+
+fn get(dict: &Dict, arguments: &[Value]) -> Result {
+    let found = match Kind::of(&arguments[0]) {
+        Kind::Str(key) | Kind::Markup(key) => dict.get(key),
+        Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => None,
+        // Unhashable, or hashable by rules that are not ours to know.
+        _ => return Err(unproved("key")),
+    };
+    let default = || arguments.get(1).cloned().unwrap_or(Value::from(()));
+    Ok(found.cloned().unwrap_or_else(default))
+}
+
+fn sequence_method(items: &[Value], name: &str, arguments: &Arguments) -> Result {
+    let item = match name {
+        "count" | "index" => &arguments.only(1, 1)?[0],
+        _ => return Err(unproved("method")),
+    };
+    let mut count = 0;
+    for (at, other) in items.iter().enumerate() {
+        if compare::same(other, item)? {
+            if name == "index" {
+                return Ok(Value::from(at));
+            }
+            count += 1;
+        }
+    }
+    match name {
+        "count" => Ok(Value::from(count)),
+        _ => Err(unproved("not_found")),
+    }
 }

@@ -10,13 +10,27 @@
 //! configures it) returns, or an error. An error is never wrong: the reference then decides between
 //! an exception and a text.
 
+mod arguments;
+mod arithmetic;
+mod attributes;
+mod casing;
+mod compare;
 pub mod dict;
 pub mod filters;
+mod floats;
 pub mod functions;
+mod iterables;
+mod json;
+mod kind;
 pub mod methods;
+mod numerals;
 pub mod operators;
+mod printf;
+mod sequences;
+mod strings;
 pub mod tests;
 pub mod text;
+mod unicode;
 
 pub use dict::Dict;
 

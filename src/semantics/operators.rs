@@ -1,8 +1,104 @@
-//! (stub, being written)
+//! Operators as filters.
+//!
+//! The rewritten syntax tree (`template/lower.rs`) applies a filter where the template has an
+//! operator, so that Python's rules hold and not the engine's. The left operand comes first. A space
+//! in a name would be dropped by the engine and no template can write the colon.
 
-use minijinja::Environment;
+use super::arguments::Raw;
+use super::arithmetic as math;
+use super::dict::Dict;
+use super::kind::Kind;
+use super::{Result, attributes, compare, sequences, text, unproved};
+use minijinja::{Environment, Value};
+use std::cmp::Ordering;
 
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
-    let _ = env;
+    binary(env, "op:add", math::add);
+    binary(env, "op:sub", math::sub);
+    binary(env, "op:mul", math::mul);
+    binary(env, "op:div", math::div);
+    binary(env, "op:floordiv", math::floordiv);
+    binary(env, "op:mod", math::modulo);
+    binary(env, "op:pow", math::pow);
+    unary(env, "op:neg", math::neg);
+    binary(env, "op:concat", concat);
+    binary(env, "op:eq", |a, b| compare::equal(a, b).map(Value::from));
+    binary(env, "op:ne", |a, b| Ok(Value::from(!compare::equal(a, b)?)));
+    binary(env, "op:lt", |a, b| ordered(a, b, Ordering::is_lt));
+    binary(env, "op:le", |a, b| ordered(a, b, Ordering::is_le));
+    binary(env, "op:gt", |a, b| ordered(a, b, Ordering::is_gt));
+    binary(env, "op:ge", |a, b| ordered(a, b, Ordering::is_ge));
+    binary(env, "op:in", |a, b| {
+        compare::contains(b, a).map(Value::from)
+    });
+    binary(env, "op:not_in", |a, b| {
+        Ok(Value::from(!compare::contains(b, a)?))
+    });
+    binary(env, "op:attribute", |object, name| match name.as_str() {
+        Some(name) => attributes::attribute(object, name),
+        None => Err(unproved("attribute")),
+    });
+    binary(env, "op:item", attributes::item);
+    env.add_filter("op:slice", |args: Raw<'_>| match args.0 {
+        [object, start, stop, step] => attributes::slice(object, [start, stop, step]),
+        _ => Err(unproved("arguments")),
+    });
+    unary(env, "op:iter", iter);
+    unary(env, "op:dict", dict);
+}
+
+fn unary(env: &mut Environment<'static>, name: &'static str, apply: fn(&Value) -> Result) {
+    env.add_filter(name, move |args: Raw<'_>| match args.0 {
+        [value] => apply(value),
+        _ => Err(unproved("arguments")),
+    });
+}
+
+fn binary(env: &mut Environment<'static>, name: &'static str, apply: fn(&Value, &Value) -> Result) {
+    env.add_filter(name, move |args: Raw<'_>| match args.0 {
+        [left, right] => apply(left, right),
+        _ => Err(unproved("arguments")),
+    });
+}
+
+/// Whether the order of `left` and `right` passes `test`; never with a NaN.
+pub(super) fn ordered(left: &Value, right: &Value, test: fn(Ordering) -> bool) -> Result {
+    let order = compare::order(left, right)?;
+    Ok(Value::from(order.is_some_and(test)))
+}
+
+/// `left ~ right`.
+fn concat(left: &Value, right: &Value) -> Result {
+    let (left, right) = (text::str_of(left)?, text::str_of(right)?);
+    Ok(Value::from(math::joined(&left, &right)))
+}
+
+/// What a `for` loop iterates over: always something of known length, since `loop.last` and
+/// `loop.length` of the engine depend on it. A generator gives its values away.
+fn iter(value: &Value) -> Result {
+    match Kind::of(value) {
+        Kind::Undefined
+        | Kind::List(_)
+        | Kind::Tuple(_)
+        | Kind::Dict(_)
+        | Kind::View(_)
+        | Kind::Range(_) => Ok(value.clone()),
+        Kind::Str(_) | Kind::Generator(_) => {
+            Ok(Value::from(sequences::elements(value)?.into_owned()))
+        }
+        _ => Err(unproved("iterate")),
+    }
+}
+
+/// A dict display, from the list `[key, value, key, value, ...]`.
+fn dict(flat: &Value) -> Result {
+    let Kind::List(flat) = Kind::of(flat) else {
+        return Err(unproved("dict"));
+    };
+    let pairs = flat
+        .chunks_exact(2)
+        .map(|pair| (pair[0].clone(), pair[1].clone()));
+    let dict = Dict::from_pairs(pairs).ok_or_else(|| unproved("key"))?;
+    Ok(Value::from_object(dict))
 }

@@ -1,9 +1,171 @@
-//! (stub, being written)
+//! `str()` and `repr()`.
+//!
+//! The formatter of the environment, hence the hottest function: a string is one write. What prints
+//! an address in Python (functions, generators, namespaces) fails.
 
+use super::iterables::{Part, Range};
+use super::kind::Kind;
+use super::unicode::{Printable, printable};
+use super::{Result, floats, unproved};
 use minijinja::{Error, Output, Value};
+use std::borrow::Cow;
 use std::fmt::Write;
 
+/// How deeply nested a container may be to be printed, compared or serialized. Python's own limit is
+/// higher and ends in an exception.
+pub(super) const MAX_DEPTH: usize = 100;
+
 /// Writes `str(value)` to `out`.
-pub fn write_str(out: &mut Output, value: &Value) -> Result<(), Error> {
-    write!(out, "{value}").map_err(Error::from)
+pub fn write_str(out: &mut Output, value: &Value) -> Result<()> {
+    match Kind::of(value) {
+        Kind::Str(text) | Kind::Markup(text) => out.write_str(text).map_err(Error::from),
+        Kind::Undefined => Ok(()),
+        _ => write_repr(out, value, 0),
+    }
+}
+
+/// `str(value)`.
+pub(super) fn str_of(value: &Value) -> Result<Cow<'_, str>> {
+    match Kind::of(value) {
+        Kind::Str(text) | Kind::Markup(text) => Ok(Cow::Borrowed(text)),
+        Kind::Undefined => Ok(Cow::Borrowed("")),
+        _ => repr_of(value).map(Cow::Owned),
+    }
+}
+
+/// `repr(value)`.
+pub(super) fn repr_of(value: &Value) -> Result<String> {
+    let mut out = String::new();
+    write_repr(&mut out, value, 0)?;
+    Ok(out)
+}
+
+fn write_repr(out: &mut impl Write, value: &Value, depth: usize) -> Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(unproved("depth"));
+    }
+    match Kind::of(value) {
+        Kind::Undefined => out.write_str("Undefined")?,
+        Kind::None => out.write_str("None")?,
+        Kind::Bool(true) => out.write_str("True")?,
+        Kind::Bool(false) => out.write_str("False")?,
+        Kind::Int(int) => write!(out, "{int}")?,
+        Kind::Float(float) => floats::write_repr(out, float)?,
+        Kind::Str(text) => write_quoted(out, text)?,
+        Kind::Markup(text) => {
+            out.write_str("Markup(")?;
+            write_quoted(out, text)?;
+            out.write_char(')')?;
+        }
+        Kind::List(items) => {
+            out.write_char('[')?;
+            write_items(out, items, depth)?;
+            out.write_char(']')?;
+        }
+        Kind::Tuple(items) => {
+            out.write_char('(')?;
+            write_items(out, items, depth)?;
+            out.write_str(if items.len() == 1 { ",)" } else { ")" })?;
+        }
+        Kind::Dict(dict) => {
+            out.write_char('{')?;
+            for (at, (key, value)) in dict.entries().iter().enumerate() {
+                if at > 0 {
+                    out.write_str(", ")?;
+                }
+                write_repr(out, key, depth + 1)?;
+                out.write_str(": ")?;
+                write_repr(out, value, depth + 1)?;
+            }
+            out.write_char('}')?;
+        }
+        Kind::View(view) => {
+            out.write_str(match view.part {
+                Part::Keys => "dict_keys([",
+                Part::Values => "dict_values([",
+                Part::Items => "dict_items([",
+            })?;
+            write_items(out, &view.values(), depth)?;
+            out.write_str("])")?;
+        }
+        Kind::Range(&Range {
+            start,
+            stop,
+            step: 1,
+            ..
+        }) => write!(out, "range({start}, {stop})")?,
+        Kind::Range(range) => {
+            write!(
+                out,
+                "range({}, {}, {})",
+                range.start, range.stop, range.step
+            )?;
+        }
+        Kind::Generator(_) | Kind::Namespace | Kind::Loop | Kind::Macro | Kind::Other => {
+            return Err(unproved("print"));
+        }
+    }
+    Ok(())
+}
+
+fn write_items(out: &mut impl Write, items: &[Value], depth: usize) -> Result<()> {
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.write_str(", ")?;
+        }
+        write_repr(out, item, depth + 1)?;
+    }
+    Ok(())
+}
+
+fn write_quoted(out: &mut impl Write, text: &str) -> Result<()> {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    out.write_char(quote)?;
+    let mut written = 0;
+    for (at, c) in text.char_indices() {
+        let escape = match c {
+            '\\' => Some("\\\\"),
+            '\n' => Some("\\n"),
+            '\r' => Some("\\r"),
+            '\t' => Some("\\t"),
+            '\'' if quote == '\'' => Some("\\'"),
+            ' '..='~' => continue,
+            _ => match printable(c) {
+                Printable::Yes => continue,
+                Printable::No => None,
+                Printable::Unknown => return Err(unproved("unicode")),
+            },
+        };
+        out.write_str(&text[written..at])?;
+        written = at + c.len_utf8();
+        match (escape, u32::from(c)) {
+            (Some(escape), _) => out.write_str(escape)?,
+            (None, code @ 0..=0xff) => write!(out, "\\x{code:02x}")?,
+            (None, code @ 0x100..=0xffff) => write!(out, "\\u{code:04x}")?,
+            (None, code) => write!(out, "\\U{code:08x}")?,
+        }
+    }
+    out.write_str(&text[written..])?;
+    out.write_char(quote)?;
+    Ok(())
+}
+
+/// `text` as `markupsafe.escape` writes it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            _ => out.push(c),
+        }
+    }
+    out
 }

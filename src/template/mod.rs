@@ -1,12 +1,60 @@
-use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
-use minijinja::{AutoEscape, Environment, Value};
+//! A chat template: compiled once, rendered many times, without Python.
+//!
+//! The source is normalised ([`lexical`]), parsed by minijinja, proved or rewritten node by node
+//! ([`lower`]) and compiled to minijinja's instructions. [`ChatTemplate::render`] gives exactly the
+//! text that `jinja2` gives as transformers configures it, or a [`Reason`]: a template outside the
+//! proved language is refused at compile time, a value outside it stops the render before any text
+//! leaves. Both are served by the reference.
+
+mod lexical;
+mod lower;
+mod scope;
+
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::sync::LazyLock;
+
+use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+
+use crate::call::Call;
+use crate::error::{Category, Reason};
+use crate::semantics::{self, Unproved};
+use crate::shape::Words;
+
+pub use lower::Refusal;
+
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut env = semantics::environment();
+    env.add_filter("op:defined", |value: Value| {
+        if value.is_undefined() {
+            Err(semantics::unproved("undefined-argument"))
+        } else {
+            Ok(value)
+        }
+    });
+    env
+});
+
+static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
+    SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        // The trailing newline is already gone.
+        .keep_trailing_newline(true)
+        .build()
+        .unwrap_or_default()
+});
 
 struct Program<'s> {
     instructions: Instructions<'s>,
     blocks: BTreeMap<&'s str, Instructions<'s>>,
+    clock_formats: Vec<String>,
+    words: Words,
+    size_hint: usize,
 }
+
 self_cell::self_cell!(
     struct Compiled {
         owner: String,
@@ -14,27 +62,211 @@ self_cell::self_cell!(
         dependent: Program,
     }
 );
-static ENV: LazyLock<Environment<'static>> = LazyLock::new(|| Environment::empty());
 
-pub struct T(Compiled);
-impl T {
-    pub fn new(s: &str) -> T {
-        T(Compiled::new(s.to_string(), |s| {
-            let ast = machinery::parse(s, "x", Default::default()).unwrap();
-            let mut g = CodeGenerator::new("x", s);
-            g.compile_stmt(&ast);
-            let (instructions, blocks) = g.finish();
-            Program { instructions, blocks }
-        }))
+/// A compiled chat template. Immutable, shared between threads.
+pub struct ChatTemplate {
+    compiled: Compiled,
+}
+
+impl ChatTemplate {
+    /// Compiles `source`, or says which construct is not proved equal to jinja2.
+    pub fn compile(source: &str) -> Result<Self, Refusal> {
+        let refuse = |construct: &str, line: Option<usize>| Refusal {
+            construct: construct.to_owned(),
+            line: line.unwrap_or(1),
+        };
+        let source = lexical::normalize(source);
+        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
+        let compiled = Compiled::try_new(lexed.source, |source| {
+            let tree = machinery::parse(source, "template", SYNTAX.clone())
+                .map_err(|e| refuse("syntax", e.line()))?;
+            let lowering = lower::lower(&tree, lexed.markup)?;
+            Ok(Program::generate(source, lowering))
+        })?;
+        Ok(ChatTemplate { compiled })
     }
-    pub fn render(&self, v: Value) -> String {
-        let p = self.0.borrow_dependent();
-        let mut out = String::new();
-        let mut o = machinery::make_string_output(&mut out);
-        machinery::eval(&ENV, &p.instructions, v, &p.blocks, &mut o, AutoEscape::None).unwrap();
-        drop(o);
-        out
+
+    /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
+    pub fn clock_formats(&self) -> &[String] {
+        &self.compiled.borrow_dependent().clock_formats
+    }
+
+    /// What the template can tell conversations apart by.
+    pub fn words(&self) -> &Words {
+        &self.compiled.borrow_dependent().words
+    }
+
+    /// Renders one call.
+    pub fn render(&self, call: Call) -> Result<String, Reason> {
+        let context = call.into_context();
+        let program = self.compiled.borrow_dependent();
+        let mut text = String::with_capacity(program.size_hint);
+        let mut out = machinery::make_string_output(&mut text);
+        let result = machinery::eval(
+            &ENVIRONMENT,
+            &program.instructions,
+            context,
+            &program.blocks,
+            &mut out,
+            AutoEscape::None,
+        );
+        match result {
+            Ok(_) => {
+                drop(out);
+                Ok(text)
+            }
+            Err(error) => Err(render_reason(&error)),
+        }
     }
 }
-fn assert<T: Send + Sync>() {}
-pub fn check() { assert::<T>(); }
+
+impl<'s> Program<'s> {
+    fn generate(source: &'s str, lowering: lower::Lowering<'s>) -> Self {
+        let mut generator = CodeGenerator::new("template", source);
+        let tree: &ast::Stmt<'s> = &lowering.tree;
+        generator.compile_stmt(tree);
+        let size_hint = generator.buffer_size_hint();
+        let (instructions, blocks) = generator.finish();
+        Program {
+            instructions,
+            blocks,
+            clock_formats: lowering.clock_formats,
+            words: lowering.words,
+            size_hint,
+        }
+    }
+}
+
+/// Short and without contents: our own code if the error is ours, else minijinja's kind.
+fn render_reason(error: &Error) -> Reason {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(Unproved(code)) = cause.downcast_ref::<Unproved>() {
+            return Reason::new(Category::Render, *code);
+        }
+        source = cause.source();
+    }
+    let kind = match error.kind() {
+        ErrorKind::UndefinedError => "undefined",
+        ErrorKind::UnknownMethod => "unknown-method",
+        ErrorKind::UnknownFunction => "unknown-function",
+        ErrorKind::InvalidOperation => "invalid-operation",
+        ErrorKind::OutOfFuel => "fuel",
+        ErrorKind::CannotUnpack => "unpack",
+        ErrorKind::TooManyArguments | ErrorKind::MissingArgument => "arguments",
+        _ => "error",
+    };
+    Reason::new(Category::Render, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(source: &str) -> Option<String> {
+        ChatTemplate::compile(source).err().map(|r| r.construct)
+    }
+
+    /// Each construct that may differ is refused by name; what is next to it is not.
+    #[test]
+    fn refused_constructs_are_named() {
+        for (source, construct) in [
+            ("{% do x.append(1) %}", "do"),
+            ("{% call m() %}x{% endcall %}", "call"),
+            ("{% autoescape true %}x{% endautoescape %}", "autoescape"),
+            ("{% include 'x' %}", "syntax"),
+            ("{% block x %}{% endblock %}", "syntax"),
+            ("{% generation a=1 %}x{% endgeneration %}", "generation"),
+            (
+                "{% for a in b %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+                "generation:break",
+            ),
+            ("{% raw %}x{% endraw %}", "raw"),
+            ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
+            ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
+            (
+                "{% for a in b if loop %}x{% endfor %}",
+                "for:loop-in-filter",
+            ),
+            ("{% for a in b %}{{ loop }}{% endfor %}", "name:loop"),
+            (
+                "{% for a in b %}{{ loop.cycle('x') }}{% endfor %}",
+                "loop:call",
+            ),
+            (
+                "{% for a in b %}{{ loop.changed }}{% endfor %}",
+                "loop:changed",
+            ),
+            ("{% set loop = 1 %}", "syntax"),
+            ("{% set caller = 1 %}", "assign:caller"),
+            ("{% set n = namespace() %}{{ n }}", "namespace:value"),
+            ("{% set n = namespace() %}{{ n['a'] }}", "namespace:item"),
+            (
+                "{% set n = namespace() %}{{ n._a }}",
+                "namespace:underscore",
+            ),
+            (
+                "{% set n = namespace() %}{% set n._a = 1 %}",
+                "namespace:underscore",
+            ),
+            (
+                "{% set n = namespace() %}{% set n = 1 %}",
+                "namespace:reassigned",
+            ),
+            ("{{ namespace() }}", "namespace:value"),
+            ("{{ x|nosuch }}", "filter:nosuch"),
+            ("{{ x is nosuch }}", "test:nosuch"),
+            ("{{ x.nosuch() }}", "method:nosuch"),
+            ("{{ nosuch() }}", "function:nosuch"),
+            ("{{ x[0]() }}", "call:expression"),
+            ("{{ lipsum }}", "name:lipsum"),
+            ("{{ self.x }}", "name:self"),
+            ("{{ 1 < x.y < 3 }}", "compare:chain"),
+            (
+                "{% macro m(a) %}{{ a }}{% endmacro %}{{ m }}",
+                "macro:value",
+            ),
+            (
+                "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*x) }}",
+                "call:splat",
+            ),
+            ("{% macro m(a=b) %}{{ a }}{% endmacro %}", "macro:default"),
+            (
+                "{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}",
+                "macro:redefined",
+            ),
+            ("{% macro m() %}{{ varargs }}{% endmacro %}", "name:varargs"),
+            (
+                "{% for a in b %}{% macro m() %}{% endmacro %}{% endfor %}",
+                "macro:nested",
+            ),
+            (
+                "{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}",
+                "macro:closure",
+            ),
+            (
+                "{% set y = 1 %}{% macro m() %}{% if z %}{% set y = 2 %}{% endif %}{{ y }}{% endmacro %}",
+                "macro:closure",
+            ),
+        ] {
+            assert_eq!(refusal(source).as_deref(), Some(construct), "{source}");
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_refusal_is_that_of_the_construct() {
+        let refusal = ChatTemplate::compile("a\n{{ b }}\n{{ c.nosuch() }}").err();
+        assert_eq!(refusal.map(|r| r.line), Some(3));
+    }
+
+    #[test]
+    fn macros_with_names_of_their_own_compile() {
+        for source in [
+            "{% macro m(a, b=1) %}{% for x in a %}{{ x }}{% endfor %}{% endmacro %}{{ m([1]) }}",
+            "{% set y = 1 %}{% macro m() %}{{ y }}{% endmacro %}{{ m() }}",
+            "{% macro m(message) %}{{ message }}{% endmacro %}{% for message in messages %}{{ m(message) }}{% endfor %}",
+        ] {
+            assert_eq!(refusal(source), None, "{source}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Messages converted once, for sessions that pass only what is new.
+
+use std::sync::{Mutex, PoisonError};
+
+use minijinja::Value;
+use pyo3::prelude::*;
+
+use super::convert;
+
+/// A growing list of converted messages.
+#[pyclass(frozen, module = "turntrie._native")]
+pub struct Conversation {
+    messages: Mutex<Vec<Value>>,
+}
+
+impl Conversation {
+    /// The messages so far; cheap, values are shared.
+    pub fn snapshot(&self) -> Vec<Value> {
+        self.messages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[pymethods]
+impl Conversation {
+    #[new]
+    fn new() -> Self {
+        Conversation {
+            messages: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Converts and appends `messages`; on a reason nothing was appended.
+    fn extend(&self, messages: &Bound<'_, PyAny>, rules: u32) -> Option<String> {
+        match convert::messages(messages, rules) {
+            Ok(new) => {
+                self.messages
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend(new);
+                None
+            }
+            Err(reason) => Some(reason.to_string()),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.messages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}
+
+/// The converted messages of a list or of a [`Conversation`].
+pub fn messages_of(
+    messages: &Bound<'_, PyAny>,
+    rules: u32,
+) -> Result<Vec<Value>, crate::error::Reason> {
+    match messages.cast_exact::<Conversation>() {
+        Ok(conversation) => Ok(conversation.get().snapshot()),
+        Err(_) => convert::messages(messages, rules),
+    }
+}

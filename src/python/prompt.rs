@@ -1,0 +1,133 @@
+//! The ids of one prompt, handed out without a Python int per token unless a list is asked for.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyInt, PyList};
+
+use super::template::Rendered;
+use crate::engine::Encoded;
+use crate::error::Reason;
+use crate::shape::Key;
+
+/// The Python ints of a tokenizer's ids, made once and shared by every list handed out.
+pub struct IntTable {
+    size: usize,
+    ints: PyOnceLock<Vec<Py<PyInt>>>,
+}
+
+impl IntTable {
+    /// A table of `0..size`, filled on first use.
+    pub fn new(size: usize) -> Self {
+        IntTable {
+            size,
+            ints: PyOnceLock::new(),
+        }
+    }
+
+    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        let ints = self.ints.get_or_init(py, || {
+            (0..self.size)
+                .map(|id| PyInt::new(py, id).unbind())
+                .collect()
+        });
+        PyList::new(
+            py,
+            ids.iter().map(|&id| match ints.get(id as usize) {
+                Some(int) => int.clone_ref(py),
+                // Vocabularies may have gaps, so an id can lie past their size.
+                None => PyInt::new(py, id).unbind(),
+            }),
+        )
+    }
+}
+
+/// Ids of one text, or the reason why the reference has to serve the call.
+#[pyclass(frozen, module = "turntrie._native")]
+pub struct Prompt {
+    outcome: Result<(Rendered, Encoded), Reason>,
+    table: Arc<IntTable>,
+}
+
+impl Prompt {
+    /// Wraps what the engine returned for a text.
+    pub fn new(outcome: Result<(Rendered, Encoded), Reason>, table: Arc<IntTable>) -> Self {
+        Prompt { outcome, table }
+    }
+
+    /// A text that was not encoded.
+    pub fn of_text(outcome: Result<Rendered, Reason>) -> Self {
+        Prompt {
+            outcome: outcome.map(|rendered| (rendered, Encoded::default())),
+            table: Arc::new(IntTable::new(0)),
+        }
+    }
+
+    fn ids(&self) -> &[u32] {
+        self.outcome.as_ref().map_or(&[], |(_, e)| &e.ids)
+    }
+
+    fn from(&self, start: usize) -> &[u32] {
+        self.ids().get(start..).unwrap_or_default()
+    }
+}
+
+#[pymethods]
+impl Prompt {
+    /// Set if the reference has to serve the call; then there are no ids.
+    #[getter]
+    fn reason(&self) -> Option<String> {
+        self.outcome.as_ref().err().map(Reason::to_string)
+    }
+
+    /// How many leading ids were taken from checkpoints of earlier texts.
+    #[getter]
+    fn kept(&self) -> usize {
+        self.outcome.as_ref().map_or(0, |(_, e)| e.kept)
+    }
+
+    /// The rendered text.
+    #[getter]
+    fn text(&self) -> &str {
+        self.outcome.as_ref().map_or("", |(r, _)| &r.text)
+    }
+
+    /// Shape keys of the call that were never checked against the reference, with the index of the
+    /// message where each was met.
+    #[getter]
+    fn unseen(&self) -> Vec<(Key, usize)> {
+        self.outcome
+            .as_ref()
+            .map(|(r, _)| r.unseen.clone())
+            .unwrap_or_default()
+    }
+
+    fn __len__(&self) -> usize {
+        self.ids().len()
+    }
+
+    /// Native-endian `uint32` ids from `start` on, as one writable buffer.
+    #[pyo3(signature = (start = 0))]
+    fn buffer<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyByteArray>> {
+        let ids = self.from(start);
+        PyByteArray::new_with(py, size_of_val(ids), |bytes| {
+            for (bytes, id) in bytes.chunks_exact_mut(4).zip(ids) {
+                bytes.copy_from_slice(&id.to_ne_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    /// The ids from `start` on as a fresh list.
+    #[pyo3(signature = (start = 0))]
+    fn tolist<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
+        self.table.list(py, self.from(start))
+    }
+
+    /// How many leading ids this prompt shares with `other`.
+    fn common_prefix(&self, other: &Bound<'_, Prompt>) -> usize {
+        let pairs = self.ids().iter().zip(other.get().ids());
+        pairs.take_while(|(a, b)| a == b).count()
+    }
+}

@@ -1,0 +1,340 @@
+//! Attribute and item access, slices, and what Python calls an attribute.
+//!
+//! `a.b` asks the Python type first and the item second, `a['b']` the other way round. Attributes of
+//! the built-in types are methods and the like; reading one without calling it is never proved, so
+//! the name alone decides.
+
+use super::kind::{Kind, int};
+use super::{Result, unproved};
+use minijinja::Value;
+
+/// `object.name` under jinja2's sandbox.
+#[inline]
+pub(super) fn attribute(object: &Value, name: &str) -> Result {
+    match Kind::of(object) {
+        Kind::Dict(_) if is_attribute(DICT, name) => Err(unproved("attribute")),
+        Kind::Dict(dict) => Ok(dict.get(name).cloned().unwrap_or(Value::UNDEFINED)),
+        Kind::Namespace => namespace_item(object, name),
+        Kind::Loop => loop_attribute(object, name),
+        Kind::Str(_) => missing(STR, name),
+        Kind::List(_) => missing(LIST, name),
+        Kind::Tuple(_) => missing(TUPLE, name),
+        Kind::Bool(_) | Kind::Int(_) => missing(INT, name),
+        Kind::Float(_) => missing(FLOAT, name),
+        Kind::None => missing(&[], name),
+        _ => Err(unproved("attribute")),
+    }
+}
+
+/// `object[key]` under jinja2's sandbox.
+#[inline]
+pub(super) fn item(object: &Value, key: &Value) -> Result {
+    let key_kind = Kind::of(key);
+    match (Kind::of(object), &key_kind) {
+        (Kind::Dict(dict), Kind::Str(name) | Kind::Markup(name)) => match dict.get(name) {
+            Some(found) => Ok(found.clone()),
+            None => missing(DICT, name),
+        },
+        (Kind::Namespace, Kind::Str(name)) => namespace_item(object, name),
+        (Kind::Str(_), Kind::Str(name)) => missing(STR, name),
+        (Kind::List(_), Kind::Str(name)) => missing(LIST, name),
+        (Kind::Tuple(_), Kind::Str(name)) => missing(TUPLE, name),
+        (Kind::Bool(_) | Kind::Int(_), Kind::Str(name)) => missing(INT, name),
+        (Kind::Float(_), Kind::Str(name)) => missing(FLOAT, name),
+        (Kind::None, Kind::Str(name)) => missing(&[], name),
+        (Kind::List(items) | Kind::Tuple(items), _) => {
+            let at = index(&key_kind, items.len())?;
+            Ok(at.map_or(Value::UNDEFINED, |at| items[at].clone()))
+        }
+        (Kind::Str(text), _) => character(text, &key_kind),
+        (Kind::Range(range), Kind::Int(_) | Kind::Bool(_)) => {
+            let at = index(&key_kind, range.len())?;
+            Ok(at.map_or(Value::UNDEFINED, |at| int(range.at(at))))
+        }
+        (
+            Kind::Dict(_) | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
+            Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
+        )
+        | (Kind::View(_) | Kind::Generator(_), Kind::Bool(_) | Kind::Int(_)) => {
+            Ok(Value::UNDEFINED)
+        }
+        _ => Err(unproved("item")),
+    }
+}
+
+/// `object[start:stop:step]`; `None` where a bound is absent.
+pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result {
+    let (start, stop, step) = match bounds.map(|bound| bound_of(&Kind::of(bound))) {
+        [Ok(start), Ok(stop), Ok(step)] => (start, stop, step.unwrap_or(1)),
+        _ => return Err(unproved("slice")),
+    };
+    if step == 0 {
+        return Err(unproved("slice"));
+    }
+    match Kind::of(object) {
+        Kind::List(items) => Ok(Value::from(picked(items, start, stop, step))),
+        Kind::Tuple(items) => {
+            let items = picked(items, start, stop, step);
+            Ok(Value::from(minijinja::value::Tuple::new(items)))
+        }
+        Kind::Str(text) if step == 1 => Ok(Value::from(substring(text, start, stop))),
+        Kind::Str(text) => {
+            let chars: Vec<char> = text.chars().collect();
+            let picked = picked(&chars, start, stop, step);
+            Ok(Value::from(picked.into_iter().collect::<String>()))
+        }
+        _ => Err(unproved("slice")),
+    }
+}
+
+fn bound_of(kind: &Kind) -> Result<Option<i128>> {
+    match kind {
+        Kind::None => Ok(None),
+        _ => kind.int().map(Some).ok_or_else(|| unproved("slice")),
+    }
+}
+
+/// The elements that Python's `slice.indices` names.
+fn picked<T: Clone>(items: &[T], start: Option<i128>, stop: Option<i128>, step: i128) -> Vec<T> {
+    let len = items.len() as i128;
+    let (lowest, highest) = if step > 0 { (0, len) } else { (-1, len - 1) };
+    let clamp = |bound: i128| {
+        let bound = if bound < 0 {
+            bound.saturating_add(len)
+        } else {
+            bound
+        };
+        bound.clamp(lowest, highest)
+    };
+    let (first, last) = if step > 0 {
+        (start.map_or(0, clamp), stop.map_or(len, clamp))
+    } else {
+        (start.map_or(len - 1, clamp), stop.map_or(-1, clamp))
+    };
+    if step == 1 {
+        return match items.get(first as usize..last.max(first) as usize) {
+            Some(part) => part.to_vec(),
+            None => Vec::new(),
+        };
+    }
+    let mut out = Vec::new();
+    let mut at = first;
+    while if step > 0 { at < last } else { at > last } {
+        if let Some(item) = usize::try_from(at).ok().and_then(|at| items.get(at)) {
+            out.push(item.clone());
+        }
+        at = at.saturating_add(step);
+    }
+    out
+}
+
+/// `text[start:stop]`, by code point.
+pub(super) fn substring(text: &str, start: Option<i128>, stop: Option<i128>) -> &str {
+    let is_negative = |bound: Option<i128>| bound.is_some_and(|bound| bound < 0);
+    let len = if is_negative(start) || is_negative(stop) {
+        text.chars().count() as i128
+    } else {
+        0
+    };
+    let absolute = |bound: i128| match bound {
+        0.. => bound,
+        _ => bound.saturating_add(len).max(0),
+    };
+    let from = offset(text, start.map_or(0, absolute));
+    let to = stop.map_or(text.len(), |stop| offset(text, absolute(stop)));
+    text.get(from..to).unwrap_or("")
+}
+
+/// The byte offset of the code point with number `at`, or the length.
+pub(super) fn offset(text: &str, at: i128) -> usize {
+    if text.is_ascii() {
+        return usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+    }
+    let nth = usize::try_from(at)
+        .ok()
+        .and_then(|at| text.char_indices().nth(at));
+    nth.map_or(text.len(), |(offset, _)| offset)
+}
+
+/// The absolute position that `key` names in a sequence of `len`; `None` where jinja2 gives
+/// undefined.
+fn index(key: &Kind, len: usize) -> Result<Option<usize>> {
+    if let Some(at) = key.int() {
+        let at = if at < 0 {
+            at.saturating_add(len as i128)
+        } else {
+            at
+        };
+        return Ok(usize::try_from(at).ok().filter(|at| *at < len));
+    }
+    match key {
+        Kind::Undefined | Kind::None | Kind::Float(_) => Ok(None),
+        _ => Err(unproved("item")),
+    }
+}
+
+fn character(text: &str, key: &Kind) -> Result {
+    let Some(at) = key.int() else {
+        return index(key, 0).map(|_| Value::UNDEFINED);
+    };
+    let found = if at >= 0 {
+        usize::try_from(at).ok().and_then(|at| text.chars().nth(at))
+    } else {
+        let back = at.checked_neg().and_then(|at| usize::try_from(at - 1).ok());
+        back.and_then(|at| text.chars().rev().nth(at))
+    };
+    Ok(found.map_or(Value::UNDEFINED, Value::from))
+}
+
+fn namespace_item(object: &Value, name: &str) -> Result {
+    if name.starts_with('_') {
+        return Err(unproved("attribute"));
+    }
+    object.get_attr(name)
+}
+
+fn loop_attribute(object: &Value, name: &str) -> Result {
+    match name {
+        "index" | "index0" | "first" | "last" | "length" | "revindex" | "revindex0" | "depth"
+        | "depth0" | "previtem" | "nextitem" => object.get_attr(name),
+        _ => Err(unproved("attribute")),
+    }
+}
+
+fn missing(attributes: &[&str], name: &str) -> Result {
+    if is_attribute(attributes, name) {
+        Err(unproved("attribute"))
+    } else {
+        Ok(Value::UNDEFINED)
+    }
+}
+
+#[inline]
+fn is_attribute(attributes: &[&str], name: &str) -> bool {
+    name.starts_with("__") || attributes.contains(&name)
+}
+
+/// Whether any of the types that a template can meet has an attribute of this name in Python.
+pub fn is_attribute_name(name: &str) -> bool {
+    [
+        STR, MARKUP, LIST, TUPLE, DICT, VIEW, RANGE, GENERATOR, INT, FLOAT,
+    ]
+    .iter()
+    .any(|attributes| is_attribute(attributes, name))
+}
+
+// `dir()` of each type without the names that start with two underscores, which count as
+// attributes of every type. Names that only newer Pythons have are included.
+
+const STR: &[&str] = &[
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "encode",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "maketrans",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "translate",
+    "upper",
+    "zfill",
+];
+
+const LIST: &[&str] = &[
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
+    "sort",
+];
+
+const TUPLE: &[&str] = &["count", "index"];
+
+const DICT: &[&str] = &[
+    "clear",
+    "copy",
+    "fromkeys",
+    "get",
+    "items",
+    "keys",
+    "pop",
+    "popitem",
+    "setdefault",
+    "update",
+    "values",
+];
+
+const MARKUP: &[&str] = &["escape", "striptags", "unescape"];
+
+const VIEW: &[&str] = &["isdisjoint", "mapping"];
+
+const RANGE: &[&str] = &["count", "index", "start", "step", "stop"];
+
+const GENERATOR: &[&str] = &[
+    "close",
+    "gi_code",
+    "gi_frame",
+    "gi_running",
+    "gi_suspended",
+    "gi_yieldfrom",
+    "send",
+    "throw",
+];
+
+const INT: &[&str] = &[
+    "as_integer_ratio",
+    "bit_count",
+    "bit_length",
+    "conjugate",
+    "denominator",
+    "from_bytes",
+    "imag",
+    "is_integer",
+    "numerator",
+    "real",
+    "to_bytes",
+];
+
+const FLOAT: &[&str] = &[
+    "as_integer_ratio",
+    "conjugate",
+    "from_number",
+    "fromhex",
+    "hex",
+    "imag",
+    "is_integer",
+    "real",
+];

@@ -1,0 +1,820 @@
+//! Gate and lowering in one walk: every node of the syntax tree either means in minijinja what it
+//! means in jinja2, or is rewritten into a call of [`crate::semantics`], or refuses the template.
+//!
+//! *Why a rewrite.* Operators cannot be overridden in minijinja, and some differ from Python without
+//! an error (`'a' < 1`, `1e16 ~ ''`, `None[1:]`, `d['items']`). The tree is public, so it is rebuilt
+//! with such an operator spelled as a filter with a name no template can write (`op:lt`). Filters,
+//! because the virtual machine resolves them once per render and no template variable can shadow
+//! them.
+//!
+//! *Why anything stays native.* Speed, where the operands rule out a difference: `'<|im_start|>' + x`
+//! is a concatenation or an error in both engines.
+//!
+//! *What is refused* is named in the reason (`template:filter:pprint`). The walk is exhaustive: a new
+//! node kind in a new minijinja does not compile until somebody decides what it means.
+
+use minijinja::Value;
+use minijinja::machinery::Span;
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt};
+use minijinja::value::ValueKind;
+
+use super::scope::Scope;
+use crate::semantics::{filters, functions, methods, tests};
+use crate::shape::{MAX_NEEDLES, Words};
+
+/// What made the reference serve the template, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The construct, for example `filter:pprint`.
+    pub construct: String,
+    /// Line in the template, counted from one.
+    pub line: usize,
+}
+
+type Lowered<T> = Result<T, Refusal>;
+
+fn refuse<T>(construct: impl Into<String>, span: Span) -> Lowered<T> {
+    Err(Refusal {
+        construct: construct.into(),
+        line: usize::from(span.start_line),
+    })
+}
+
+/// The lowered tree of a template, and the literal formats it gives to `strftime_now`.
+pub struct Lowering<'s> {
+    /// The tree to compile.
+    pub tree: Stmt<'s>,
+    /// Formats whose text the caller has to supply at each render.
+    pub clock_formats: Vec<String>,
+    /// What the template can tell conversations apart by.
+    pub words: Words,
+}
+
+/// Proves or rewrites every node of `tree`; `markup` says whether a value can be a `Markup`.
+pub fn lower<'s>(tree: &Stmt<'s>, markup: bool) -> Lowered<Lowering<'s>> {
+    let Stmt::Template(template) = tree else {
+        return refuse("syntax", Span::default());
+    };
+    let scope = Scope::of(&template.children).map_err(|e| Refusal {
+        construct: e.construct.into(),
+        line: usize::from(e.span.start_line),
+    })?;
+    let mut walk = Walk {
+        scope,
+        markup,
+        clock_formats: Vec::new(),
+        words: Words::default(),
+    };
+    let children = walk.body(&template.children)?;
+    Ok(Lowering {
+        tree: Stmt::Template(Spanned::new(ast::Template { children }, template.span())),
+        clock_formats: walk.clock_formats,
+        words: walk.words,
+    })
+}
+
+/// What is known about an expression without running it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Static {
+    Str,
+    Int,
+    Unknown,
+}
+
+/// Names that jinja2 or Python gives a meaning of its own.
+const SPECIAL_NAMES: &[&str] = &[
+    "self", "super", "caller", "varargs", "kwargs", "lipsum", "cycler", "joiner",
+];
+
+/// Attributes of `loop` that mean the same in both engines.
+const LOOP_ATTRIBUTES: &[&str] = &[
+    "index",
+    "index0",
+    "revindex",
+    "revindex0",
+    "first",
+    "last",
+    "length",
+    "previtem",
+    "nextitem",
+    "depth",
+    "depth0",
+];
+
+/// Methods whose first argument a text is searched for.
+const SEARCH_METHODS: &[&str] = &[
+    "startswith",
+    "endswith",
+    "split",
+    "rsplit",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "count",
+    "replace",
+    "partition",
+    "rpartition",
+    "removeprefix",
+    "removesuffix",
+];
+
+struct Walk<'s> {
+    scope: Scope<'s>,
+    markup: bool,
+    clock_formats: Vec<String>,
+    words: Words,
+}
+
+impl<'s> Walk<'s> {
+    fn body(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
+        body.iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'s>) -> Lowered<Stmt<'s>> {
+        Ok(match stmt {
+            Stmt::Template(s) => return refuse("template", s.span()),
+            Stmt::EmitRaw(s) => Stmt::EmitRaw(Spanned::new(ast::EmitRaw { raw: s.raw }, s.span())),
+            Stmt::EmitExpr(s) => Stmt::EmitExpr(Spanned::new(
+                ast::EmitExpr {
+                    expr: self.expr(&s.expr)?,
+                },
+                s.span(),
+            )),
+            Stmt::ForLoop(s) => self.for_loop(s)?,
+            Stmt::IfCond(s) => Stmt::IfCond(Spanned::new(
+                ast::IfCond {
+                    expr: self.expr(&s.expr)?,
+                    true_body: self.body(&s.true_body)?,
+                    false_body: self.body(&s.false_body)?,
+                },
+                s.span(),
+            )),
+            Stmt::WithBlock(s) => {
+                // The body of a `generation` tag is a function to jinja2: no loop reaches into it.
+                if s.assignments.is_empty() && super::scope::leaves_loop(&s.body) {
+                    return refuse("generation:break", s.span());
+                }
+                // jinja2 evaluates all values of one `with` in the outer scope, minijinja one by one.
+                if s.assignments.len() > 1 {
+                    return refuse("with:several", s.span());
+                }
+                let mut assignments = Vec::new();
+                for (target, value) in &s.assignments {
+                    assignments.push((self.target(target)?, self.expr(value)?));
+                }
+                Stmt::WithBlock(Spanned::new(
+                    ast::WithBlock {
+                        assignments,
+                        body: self.body(&s.body)?,
+                    },
+                    s.span(),
+                ))
+            }
+            Stmt::Set(s) => Stmt::Set(Spanned::new(
+                ast::Set {
+                    target: self.target(&s.target)?,
+                    expr: match &s.target {
+                        Expr::Var(_) => self.assigned(&s.expr)?,
+                        _ => self.expr(&s.expr)?,
+                    },
+                },
+                s.span(),
+            )),
+            Stmt::SetBlock(s) => {
+                let filter = match &s.filter {
+                    Some(filter) => Some(self.filter_chain(filter)?),
+                    None => None,
+                };
+                Stmt::SetBlock(Spanned::new(
+                    ast::SetBlock {
+                        target: self.target(&s.target)?,
+                        filter,
+                        body: self.body(&s.body)?,
+                    },
+                    s.span(),
+                ))
+            }
+            Stmt::FilterBlock(s) => Stmt::FilterBlock(Spanned::new(
+                ast::FilterBlock {
+                    filter: self.filter_chain(&s.filter)?,
+                    filter_span: s.filter_span,
+                    body: self.body(&s.body)?,
+                },
+                s.span(),
+            )),
+            Stmt::Macro(s) => {
+                let mut args = Vec::new();
+                for arg in &s.args {
+                    args.push(self.target(arg)?);
+                }
+                let mut defaults = Vec::new();
+                for default in &s.defaults {
+                    // minijinja evaluates defaults from the right, jinja2 from the left.
+                    if !matches!(default, Expr::Const(_)) {
+                        return refuse("macro:default", default.span());
+                    }
+                    defaults.push(self.expr(default)?);
+                }
+                Stmt::Macro(Spanned::new(
+                    ast::Macro {
+                        name: s.name,
+                        args,
+                        defaults,
+                        body: self.body(&s.body)?,
+                    },
+                    s.span(),
+                ))
+            }
+            Stmt::Continue(s) => Stmt::Continue(Spanned::new(ast::Continue, s.span())),
+            Stmt::Break(s) => Stmt::Break(Spanned::new(ast::Break, s.span())),
+            Stmt::CallBlock(s) => return refuse("call", s.span()),
+            Stmt::AutoEscape(s) => return refuse("autoescape", s.span()),
+            Stmt::Do(s) => return refuse("do", s.span()),
+        })
+    }
+
+    fn for_loop(&mut self, s: &Spanned<ast::ForLoop<'s>>) -> Lowered<Stmt<'s>> {
+        if s.recursive {
+            return refuse("for:recursive", s.span());
+        }
+        let filter_expr = match &s.filter_expr {
+            // `loop` is not defined in the condition of jinja2's loop.
+            Some(filter) if super::scope::reads(filter, "loop") => {
+                return refuse("for:loop-in-filter", filter.span());
+            }
+            Some(filter) => Some(self.expr(filter)?),
+            None => None,
+        };
+        let iter = self.expr(&s.iter)?;
+        Ok(Stmt::ForLoop(Spanned::new(
+            ast::ForLoop {
+                target: self.target(&s.target)?,
+                iter: operator("op:iter", iter, vec![], s.iter.span()),
+                filter_expr,
+                recursive: false,
+                body: self.body(&s.body)?,
+                else_body: self.body(&s.else_body)?,
+            },
+            s.span(),
+        )))
+    }
+
+    /// An assignment target: a name, names to unpack into, or an attribute of a namespace.
+    fn target(&mut self, target: &Expr<'s>) -> Lowered<Expr<'s>> {
+        Ok(match target {
+            Expr::Var(s) if s.id == "loop" || SPECIAL_NAMES.contains(&s.id) => {
+                return refuse(format!("assign:{}", s.id), s.span());
+            }
+            Expr::Var(s) => var(s.id, s.span()),
+            Expr::List(s) => {
+                let mut items = Vec::new();
+                for item in &s.items {
+                    items.push(self.target(item)?);
+                }
+                Expr::List(Spanned::new(ast::List { items }, s.span()))
+            }
+            Expr::Tuple(s) => {
+                let mut items = Vec::new();
+                for item in &s.items {
+                    items.push(self.target(item)?);
+                }
+                Expr::Tuple(Spanned::new(ast::Tuple { items }, s.span()))
+            }
+            // Newer transformers refuse namespace names with a leading underscore, older do not.
+            Expr::GetAttr(s) if s.name.starts_with('_') => {
+                return refuse("namespace:underscore", s.span());
+            }
+            Expr::GetAttr(s) => match &s.expr {
+                Expr::Var(base) => Expr::GetAttr(Spanned::new(
+                    ast::GetAttr {
+                        expr: var(base.id, base.span()),
+                        name: s.name,
+                    },
+                    s.span(),
+                )),
+                other => return refuse("assign:expression", other.span()),
+            },
+            other => return refuse("assign:expression", other.span()),
+        })
+    }
+
+    /// The right-hand side of a `set`: the one place where a namespace may be made.
+    fn assigned(&mut self, expr: &Expr<'s>) -> Lowered<Expr<'s>> {
+        if let Expr::Call(call) = expr
+            && let Expr::Var(name) = &call.expr
+            && name.id == "namespace"
+        {
+            let args = self.args(&call.args)?;
+            return Ok(Expr::Call(Spanned::new(
+                ast::Call {
+                    expr: var(name.id, name.span()),
+                    args,
+                },
+                call.span(),
+            )));
+        }
+        self.expr(expr)
+    }
+
+    fn expr(&mut self, expr: &Expr<'s>) -> Lowered<Expr<'s>> {
+        Ok(match expr {
+            Expr::Var(s) => {
+                self.readable(s.id, s.span())?;
+                var(s.id, s.span())
+            }
+            Expr::Const(s) => {
+                if let Some(text) = s.value.as_str() {
+                    self.words.names.insert(text.to_owned());
+                }
+                constant(s.value.clone(), s.span())
+            }
+            Expr::Slice(s) => {
+                let mut args = Vec::new();
+                for bound in [&s.start, &s.stop, &s.step] {
+                    args.push(match bound {
+                        Some(bound) => self.expr(bound)?,
+                        None => constant(Value::from(()), s.span()),
+                    });
+                }
+                operator("op:slice", self.expr(&s.expr)?, args, s.span())
+            }
+            Expr::UnaryOp(s) => match (&s.op, &s.expr) {
+                (ast::UnaryOpKind::Not, inner) => Expr::UnaryOp(Spanned::new(
+                    ast::UnaryOp {
+                        op: ast::UnaryOpKind::Not,
+                        expr: self.expr(inner)?,
+                    },
+                    s.span(),
+                )),
+                (ast::UnaryOpKind::Neg, inner) => {
+                    operator("op:neg", self.expr(inner)?, vec![], s.span())
+                }
+            },
+            Expr::BinOp(s) => self.binary(s)?,
+            Expr::Compare(s) => self.chain(s)?,
+            Expr::IfExpr(s) => {
+                let false_expr = match &s.false_expr {
+                    Some(e) => Some(self.expr(e)?),
+                    None => None,
+                };
+                Expr::IfExpr(Spanned::new(
+                    ast::IfExpr {
+                        test_expr: self.expr(&s.test_expr)?,
+                        true_expr: self.expr(&s.true_expr)?,
+                        false_expr,
+                    },
+                    s.span(),
+                ))
+            }
+            Expr::Filter(s) => {
+                let Some(value) = &s.expr else {
+                    return refuse("filter:chain", s.span());
+                };
+                let value = self.expr(value)?;
+                self.filter(s, Some(value))?
+            }
+            Expr::Test(s) => self.test(s)?,
+            Expr::GetAttr(s) => self.attribute(s)?,
+            Expr::GetItem(s) => self.item(s)?,
+            Expr::Call(s) => self.call(s)?,
+            Expr::List(s) => {
+                let mut items = Vec::new();
+                for item in &s.items {
+                    items.push(self.expr(item)?);
+                }
+                Expr::List(Spanned::new(ast::List { items }, s.span()))
+            }
+            Expr::Tuple(s) => {
+                let mut items = Vec::new();
+                for item in &s.items {
+                    items.push(self.expr(item)?);
+                }
+                Expr::Tuple(Spanned::new(ast::Tuple { items }, s.span()))
+            }
+            Expr::Map(s) => {
+                let mut items = Vec::new();
+                for (key, value) in s.keys.iter().zip(&s.values) {
+                    items.push(self.expr(key)?);
+                    items.push(self.expr(value)?);
+                }
+                let pairs = Expr::List(Spanned::new(ast::List { items }, s.span()));
+                operator("op:dict", pairs, vec![], s.span())
+            }
+        })
+    }
+
+    /// A name used as a value. `loop`, a namespace, a macro or a global function have identity,
+    /// printed forms and truth values of their own; they are only accepted where those do not show.
+    fn readable(&self, name: &str, span: Span) -> Lowered<()> {
+        if name == "loop" {
+            return refuse("name:loop", span);
+        }
+        if self.scope.is_namespace(name) {
+            return refuse("namespace:value", span);
+        }
+        if self.scope.is_macro(name) {
+            return refuse("macro:value", span);
+        }
+        if SPECIAL_NAMES.contains(&name) || functions::NAMES.contains(&name) {
+            return refuse(format!("name:{name}"), span);
+        }
+        Ok(())
+    }
+
+    fn binary(&mut self, s: &Spanned<ast::BinOp<'s>>) -> Lowered<Expr<'s>> {
+        let kinds = (static_type(&s.left), static_type(&s.right));
+        let either_str = kinds.0 == Static::Str || kinds.1 == Static::Str;
+        let both = |kind| kinds == (kind, kind);
+        let name = match s.op {
+            BinOpKind::ScAnd | BinOpKind::ScOr => None,
+            // A string on one side leaves a concatenation or an error, in both engines; but a `Markup`
+            // on the other side would escape it.
+            BinOpKind::Add if either_str && !self.markup => None,
+            BinOpKind::Concat if both(Static::Str) => None,
+            // Equality with a string is false for every other type, in both engines.
+            BinOpKind::Eq | BinOpKind::Ne if either_str => None,
+            BinOpKind::Eq
+            | BinOpKind::Ne
+            | BinOpKind::Lt
+            | BinOpKind::Lte
+            | BinOpKind::Gt
+            | BinOpKind::Gte
+            | BinOpKind::Add
+            | BinOpKind::Sub
+                if both(Static::Int) =>
+            {
+                None
+            }
+            BinOpKind::Eq => Some("op:eq"),
+            BinOpKind::Ne => Some("op:ne"),
+            BinOpKind::Lt => Some("op:lt"),
+            BinOpKind::Lte => Some("op:le"),
+            BinOpKind::Gt => Some("op:gt"),
+            BinOpKind::Gte => Some("op:ge"),
+            BinOpKind::Add => Some("op:add"),
+            BinOpKind::Sub => Some("op:sub"),
+            BinOpKind::Mul => Some("op:mul"),
+            BinOpKind::Div => Some("op:div"),
+            BinOpKind::FloorDiv => Some("op:floordiv"),
+            BinOpKind::Rem => Some("op:mod"),
+            BinOpKind::Pow => Some("op:pow"),
+            BinOpKind::Concat => Some("op:concat"),
+            BinOpKind::In => Some("op:in"),
+        };
+        if matches!(s.op, BinOpKind::In) {
+            self.needle(&s.left);
+        }
+        let (left, right) = (self.expr(&s.left)?, self.expr(&s.right)?);
+        Ok(match name {
+            Some(name) => operator(name, left, vec![right], s.span()),
+            None => Expr::BinOp(Spanned::new(
+                ast::BinOp {
+                    op: s.op,
+                    left,
+                    right,
+                },
+                s.span(),
+            )),
+        })
+    }
+
+    /// `a < b < c` is `a < b and b < c` with `b` evaluated once. Spelled with `b` twice here, so only
+    /// where evaluating it again shows nothing.
+    fn chain(&mut self, s: &Spanned<ast::Compare<'s>>) -> Lowered<Expr<'s>> {
+        let mut result: Option<Expr<'s>> = None;
+        let mut left = &s.expr;
+        for (i, op) in s.ops.iter().enumerate() {
+            if i + 1 < s.ops.len() && !matches!(op.expr, Expr::Var(_) | Expr::Const(_)) {
+                return refuse("compare:chain", s.span());
+            }
+            let name = match op.op {
+                CompareOpKind::Eq => "op:eq",
+                CompareOpKind::Ne => "op:ne",
+                CompareOpKind::Lt => "op:lt",
+                CompareOpKind::Lte => "op:le",
+                CompareOpKind::Gt => "op:gt",
+                CompareOpKind::Gte => "op:ge",
+                CompareOpKind::In => "op:in",
+                CompareOpKind::NotIn => "op:not_in",
+            };
+            let link = operator(name, self.expr(left)?, vec![self.expr(&op.expr)?], s.span());
+            result = Some(match result {
+                None => link,
+                Some(before) => Expr::BinOp(Spanned::new(
+                    ast::BinOp {
+                        op: BinOpKind::ScAnd,
+                        left: before,
+                        right: link,
+                    },
+                    s.span(),
+                )),
+            });
+            left = &op.expr;
+        }
+        match result {
+            Some(expr) => Ok(expr),
+            None => refuse("compare:chain", s.span()),
+        }
+    }
+
+    /// The filters of `{% filter %}` and `{% set %}` blocks: a chain that ends in the block's text.
+    fn filter_chain(&mut self, expr: &Expr<'s>) -> Lowered<Expr<'s>> {
+        let Expr::Filter(s) = expr else {
+            return refuse("filter:chain", expr.span());
+        };
+        let value = match &s.expr {
+            Some(inner) => Some(self.filter_chain(inner)?),
+            None => None,
+        };
+        self.filter(s, value)
+    }
+
+    fn filter(
+        &mut self,
+        s: &Spanned<ast::Filter<'s>>,
+        value: Option<Expr<'s>>,
+    ) -> Lowered<Expr<'s>> {
+        if !filters::NAMES.contains(&s.name) {
+            return refuse(format!("filter:{}", s.name), s.span());
+        }
+        Ok(Expr::Filter(Spanned::new(
+            ast::Filter {
+                name: s.name,
+                expr: value,
+                args: self.args(&s.args)?,
+            },
+            s.span(),
+        )))
+    }
+
+    fn test(&mut self, s: &Spanned<ast::Test<'s>>) -> Lowered<Expr<'s>> {
+        if !tests::NAMES.contains(&s.name) {
+            return refuse(format!("test:{}", s.name), s.span());
+        }
+        let expr = match &s.expr {
+            // Whether a macro, a global or a namespace is defined can be asked of it.
+            Expr::Var(name)
+                if matches!(s.name, "defined" | "undefined")
+                    && name.id != "loop"
+                    && !SPECIAL_NAMES.contains(&name.id) =>
+            {
+                var(name.id, name.span())
+            }
+            other => self.expr(other)?,
+        };
+        Ok(Expr::Test(Spanned::new(
+            ast::Test {
+                name: s.name,
+                expr,
+                args: self.args(&s.args)?,
+            },
+            s.span(),
+        )))
+    }
+
+    /// Notes a literal string that texts are searched for.
+    fn needle(&mut self, expr: &Expr<'s>) {
+        if let Expr::Const(s) = expr
+            && let Some(text) = s.value.as_str()
+            && !text.is_empty()
+            && self.words.needles.len() < MAX_NEEDLES
+            && !self.words.needles.iter().any(|known| known == text)
+        {
+            self.words.needles.push(text.to_owned());
+        }
+    }
+
+    fn attribute(&mut self, s: &Spanned<ast::GetAttr<'s>>) -> Lowered<Expr<'s>> {
+        self.words.names.insert(s.name.to_owned());
+        if let Expr::Var(base) = &s.expr {
+            let native = Expr::GetAttr(Spanned::new(
+                ast::GetAttr {
+                    expr: var(base.id, base.span()),
+                    name: s.name,
+                },
+                s.span(),
+            ));
+            if base.id == "loop" {
+                if LOOP_ATTRIBUTES.contains(&s.name) {
+                    return Ok(native);
+                }
+                return refuse(format!("loop:{}", s.name), s.span());
+            }
+            if self.scope.is_namespace(base.id) {
+                if s.name.starts_with('_') {
+                    return refuse("namespace:underscore", s.span());
+                }
+                return Ok(native);
+            }
+        }
+        let base = self.expr(&s.expr)?;
+        if methods::is_attribute_name(s.name) {
+            // Python's own attributes win over keys; which types have them shows at run time.
+            let name = constant(Value::from(s.name), s.span());
+            return Ok(operator("op:attribute", base, vec![name], s.span()));
+        }
+        Ok(Expr::GetAttr(Spanned::new(
+            ast::GetAttr {
+                expr: base,
+                name: s.name,
+            },
+            s.span(),
+        )))
+    }
+
+    fn item(&mut self, s: &Spanned<ast::GetItem<'s>>) -> Lowered<Expr<'s>> {
+        if let Expr::Var(base) = &s.expr
+            && (base.id == "loop" || self.scope.is_namespace(base.id))
+        {
+            return refuse("namespace:item", s.span());
+        }
+        let base = self.expr(&s.expr)?;
+        let subscript_expr = self.expr(&s.subscript_expr)?;
+        // A literal key that no Python type has as an attribute: found, or undefined, in both.
+        if let Expr::Const(key) = &s.subscript_expr
+            && key
+                .value
+                .as_str()
+                .is_some_and(|key| !methods::is_attribute_name(key))
+        {
+            return Ok(Expr::GetItem(Spanned::new(
+                ast::GetItem {
+                    expr: base,
+                    subscript_expr,
+                },
+                s.span(),
+            )));
+        }
+        Ok(operator("op:item", base, vec![subscript_expr], s.span()))
+    }
+
+    fn call(&mut self, s: &Spanned<ast::Call<'s>>) -> Lowered<Expr<'s>> {
+        let callee = match &s.expr {
+            Expr::Var(name) => {
+                if name.id == "namespace" {
+                    return refuse("namespace:value", s.span());
+                }
+                let is_macro = self.scope.is_macro(name.id);
+                if !is_macro && !functions::NAMES.contains(&name.id) {
+                    return refuse(format!("function:{}", name.id), s.span());
+                }
+                if name.id == "strftime_now" {
+                    self.clock_format(s);
+                }
+                if is_macro {
+                    return self.macro_call(name, s);
+                }
+                var(name.id, name.span())
+            }
+            Expr::GetAttr(method) => {
+                if let Expr::Var(base) = &method.expr
+                    && (base.id == "loop" || self.scope.is_namespace(base.id))
+                {
+                    return refuse(format!("{}:call", base.id), s.span());
+                }
+                if !methods::NAMES.contains(&method.name) {
+                    return refuse(format!("method:{}", method.name), s.span());
+                }
+                if SEARCH_METHODS.contains(&method.name)
+                    && let Some(CallArg::Pos(needle)) = s.args.first()
+                {
+                    self.needle(needle);
+                }
+                Expr::GetAttr(Spanned::new(
+                    ast::GetAttr {
+                        expr: self.expr(&method.expr)?,
+                        name: method.name,
+                    },
+                    method.span(),
+                ))
+            }
+            other => return refuse("call:expression", other.span()),
+        };
+        Ok(Expr::Call(Spanned::new(
+            ast::Call {
+                expr: callee,
+                args: self.args(&s.args)?,
+            },
+            s.span(),
+        )))
+    }
+
+    /// A call of a macro. jinja2 uses a default where an argument is missing, minijinja also where it
+    /// is undefined: an undefined argument goes to the reference if the macro has defaults.
+    fn macro_call(
+        &mut self,
+        name: &Spanned<ast::Var<'s>>,
+        s: &Spanned<ast::Call<'s>>,
+    ) -> Lowered<Expr<'s>> {
+        let mut args = self.args(&s.args)?;
+        if self.scope.has_defaults(name.id) {
+            args = args
+                .into_iter()
+                .map(|arg| {
+                    let defined = |e: Expr<'s>| {
+                        let span = e.span();
+                        operator("op:defined", e, vec![], span)
+                    };
+                    match arg {
+                        CallArg::Pos(e) => CallArg::Pos(defined(e)),
+                        CallArg::Kwarg(name, e) => CallArg::Kwarg(name, defined(e)),
+                        other => other,
+                    }
+                })
+                .collect();
+        }
+        Ok(Expr::Call(Spanned::new(
+            ast::Call {
+                expr: var(name.id, name.span()),
+                args,
+            },
+            s.span(),
+        )))
+    }
+
+    fn clock_format(&mut self, s: &Spanned<ast::Call<'s>>) {
+        if let [CallArg::Pos(Expr::Const(format))] = &s.args[..]
+            && let Some(format) = format.value.as_str()
+            && !self.clock_formats.iter().any(|known| known == format)
+        {
+            self.clock_formats.push(format.to_owned());
+        }
+    }
+
+    fn args(&mut self, args: &[CallArg<'s>]) -> Lowered<Vec<CallArg<'s>>> {
+        args.iter()
+            .map(|arg| {
+                Ok(match arg {
+                    CallArg::Pos(e) => CallArg::Pos(self.expr(e)?),
+                    CallArg::Kwarg(name, e) => CallArg::Kwarg(name, self.expr(e)?),
+                    CallArg::PosSplat(e) | CallArg::KwargSplat(e) => {
+                        return refuse("call:splat", e.span());
+                    }
+                })
+            })
+            .collect()
+    }
+}
+
+fn var<'s>(id: &'s str, span: Span) -> Expr<'s> {
+    Expr::Var(Spanned::new(ast::Var { id }, span))
+}
+
+fn constant<'s>(value: Value, span: Span) -> Expr<'s> {
+    Expr::Const(Spanned::new(ast::Const { value }, span))
+}
+
+fn operator<'s>(name: &'s str, value: Expr<'s>, args: Vec<Expr<'s>>, span: Span) -> Expr<'s> {
+    Expr::Filter(Spanned::new(
+        ast::Filter {
+            name,
+            expr: Some(value),
+            args: args.into_iter().map(CallArg::Pos).collect(),
+        },
+        span,
+    ))
+}
+
+/// The type of an expression where the syntax alone settles it. If the expression fails instead, the
+/// operator around it does not run.
+fn static_type(expr: &Expr<'_>) -> Static {
+    match expr {
+        Expr::Const(s) => match s.value.kind() {
+            ValueKind::String => Static::Str,
+            ValueKind::Number if s.value.is_integer() => Static::Int,
+            _ => Static::Unknown,
+        },
+        Expr::BinOp(s) => match s.op {
+            BinOpKind::Concat => Static::Str,
+            BinOpKind::Add => match (static_type(&s.left), static_type(&s.right)) {
+                (Static::Str, _) | (_, Static::Str) => Static::Str,
+                (Static::Int, Static::Int) => Static::Int,
+                _ => Static::Unknown,
+            },
+            BinOpKind::Sub => match (static_type(&s.left), static_type(&s.right)) {
+                (Static::Int, Static::Int) => Static::Int,
+                _ => Static::Unknown,
+            },
+            _ => Static::Unknown,
+        },
+        Expr::Filter(s) => match s.name {
+            "tojson" | "trim" | "string" | "upper" | "lower" | "join" => Static::Str,
+            "length" | "count" => Static::Int,
+            _ => Static::Unknown,
+        },
+        Expr::GetAttr(s) => match &s.expr {
+            Expr::Var(base)
+                if base.id == "loop"
+                    && matches!(
+                        s.name,
+                        "index" | "index0" | "revindex" | "revindex0" | "length"
+                    ) =>
+            {
+                Static::Int
+            }
+            _ => Static::Unknown,
+        },
+        _ => Static::Unknown,
+    }
+}

@@ -1,0 +1,80 @@
+"""What the whole suite stands on: fresh tokenizers, a report of what ran, and two checks that no test can skip.
+
+The checks: a test fails if a panic was caught while it ran, whatever the test was about; and it fails if a call fell
+back to the reference, unless it is marked `fallback`. A fast path that silently falls back would pass every comparison.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import transformers
+
+import real_data
+import turntrie
+from turntrie.demo import TOKENIZER
+
+
+@pytest.fixture(autouse=True)
+def served_as_expected(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails the test if a panic was caught, or if a call fell back and the test does not expect that."""
+    before = real_data.fallbacks()
+    yield
+    new = real_data.fallbacks() - before
+    panics = {reason: count for reason, count in new.items() if reason.startswith("panic")}
+    assert not panics, f"panics were caught: {panics}"
+    if not request.node.get_closest_marker("fallback"):
+        assert not new, f"calls fell back to the reference: {dict(new)}"
+
+
+@pytest.fixture
+def plain() -> Any:
+    """The demo's tokenizer as transformers loads it."""
+    return transformers.AutoTokenizer.from_pretrained(TOKENIZER)
+
+
+@pytest.fixture
+def wrapped() -> Any:
+    """Another one, wrapped, with nothing remembered."""
+    return turntrie.wrap(transformers.AutoTokenizer.from_pretrained(TOKENIZER))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Checks the variables before anything runs."""
+    del config
+    for variable in real_data.VARIABLES:
+        real_data.folder(variable)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Says what is tested against what."""
+    del config
+    return [
+        f"turntrie {turntrie.__version__} from {Path(turntrie.__file__).parent}",
+        f"transformers {transformers.__version__}; real models: {len(real_data.model_directories())}",
+    ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints what ran on which real model, and how it was served."""
+    if real_data.RAN:
+        terminalreporter.section("real models")
+        for name, calls in sorted(real_data.RAN.items()):
+            terminalreporter.write_line(f"{name:28} {', '.join(f'{k} {n}' for k, n in calls.most_common())}")
+        native = sum(set(calls) == {"native"} for calls in real_data.RAN.values())
+        terminalreporter.write_line(f"{len(real_data.RAN)} real models ran, {native} of them wholly native")
+    if message := real_data.missing():
+        terminalreporter.write_line(f"FAILED: {message}", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fails the run if fewer models ran than were expected."""
+    if session.exitstatus == pytest.ExitCode.OK and real_data.missing():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

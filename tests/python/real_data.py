@@ -1,0 +1,47 @@
+"""Where real models and recorded conversations are found, and what ran on them.
+
+Four variables name folders: TURNTRIE_MODELS (Hugging Face model directories), TURNTRIE_TEMPLATES (*.jinja),
+TURNTRIE_CONVERSATIONS (*.jsonl, *.jsonl.xz), TURNTRIE_CASES (open_cases.jsonl). Without them the suite runs on the
+package's own data. With TURNTRIE_EXPECT_MODELS=N the run fails if fewer than N models ran.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import turntrie
+
+VARIABLES = ("TURNTRIE_MODELS", "TURNTRIE_TEMPLATES", "TURNTRIE_CONVERSATIONS", "TURNTRIE_CASES")
+
+RAN: dict[str, Counter[str]] = {}
+"""For each real model that ran: how many calls were native, or fell back for which reason."""
+
+
+def folder(variable: str) -> Path | None:
+    """The folder that a variable names, or None if it is not set."""
+    value = os.environ.get(variable)
+    if not value:
+        return None
+    path = Path(value)
+    if not path.exists():
+        raise pytest.UsageError(f"{variable}={value}: no such folder")
+    return path
+
+
+def model_directories() -> list[Path]:
+    """The real models, in the order of their names."""
+    models = folder("TURNTRIE_MODELS")
+    return sorted(path for path in models.iterdir() if path.is_dir()) if models else []
+
+
+def missing() -> str | None:
+    """What to say if fewer models ran than were expected."""
+    expected = int(os.environ.get("TURNTRIE_EXPECT_MODELS", "0"))
+    return f"{len(RAN)} real models ran, expected {expected}" if len(RAN) < expected else None
+
+
+def fallbacks() -> Counter[str]:
+    """How often each reason sent a call to the reference, in this process so far."""
+    return Counter(turntrie.stats()["fallbacks"])
