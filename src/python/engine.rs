@@ -73,7 +73,9 @@ impl Engine {
             py.detach(|| {
                 let text = guarded("render", || template.render(context))?;
                 let encoded = guarded("encode", || {
-                    self.inner.encode(namespace, &text).map_err(tokenizer_reason)
+                    self.inner
+                        .encode(namespace, &text)
+                        .map_err(tokenizer_reason)
                 })?;
                 Ok((text, encoded))
             })
@@ -85,7 +87,9 @@ impl Engine {
     fn encode(&self, py: Python<'_>, text: String, namespace: u64) -> Prompt {
         let encoded = py.detach(|| {
             guarded("encode", || {
-                self.inner.encode(namespace, &text).map_err(tokenizer_reason)
+                self.inner
+                    .encode(namespace, &text)
+                    .map_err(tokenizer_reason)
             })
         });
         self.prompt_of(encoded.map(|encoded| (text, encoded)))

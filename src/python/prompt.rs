@@ -26,7 +26,9 @@ impl IntTable {
 
     fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         let ints = self.ints.get_or_init(py, || {
-            (0..self.size).map(|id| PyInt::new(py, id).unbind()).collect()
+            (0..self.size)
+                .map(|id| PyInt::new(py, id).unbind())
+                .collect()
         });
         PyList::new(
             py,

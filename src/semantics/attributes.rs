@@ -55,7 +55,9 @@ pub(super) fn item(object: &Value, key: &Value) -> Result {
             Kind::Dict(_) | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
             Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
         )
-        | (Kind::View(_) | Kind::Generator(_), Kind::Bool(_) | Kind::Int(_)) => Ok(Value::UNDEFINED),
+        | (Kind::View(_) | Kind::Generator(_), Kind::Bool(_) | Kind::Int(_)) => {
+            Ok(Value::UNDEFINED)
+        }
         _ => Err(unproved("item")),
     }
 }
@@ -93,16 +95,15 @@ fn bound_of(kind: &Kind) -> Result<Option<i128>> {
 }
 
 /// The elements that Python's `slice.indices` names.
-fn picked<T: Clone>(
-    items: &[T],
-    start: Option<i128>,
-    stop: Option<i128>,
-    step: i128,
-) -> Vec<T> {
+fn picked<T: Clone>(items: &[T], start: Option<i128>, stop: Option<i128>, step: i128) -> Vec<T> {
     let len = items.len() as i128;
     let (lowest, highest) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let clamp = |bound: i128| {
-        let bound = if bound < 0 { bound.saturating_add(len) } else { bound };
+        let bound = if bound < 0 {
+            bound.saturating_add(len)
+        } else {
+            bound
+        };
         bound.clamp(lowest, highest)
     };
     let (first, last) = if step > 0 {
@@ -149,7 +150,9 @@ pub(super) fn offset(text: &str, at: i128) -> usize {
     if text.is_ascii() {
         return usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
     }
-    let nth = usize::try_from(at).ok().and_then(|at| text.char_indices().nth(at));
+    let nth = usize::try_from(at)
+        .ok()
+        .and_then(|at| text.char_indices().nth(at));
     nth.map_or(text.len(), |(offset, _)| offset)
 }
 
@@ -157,7 +160,11 @@ pub(super) fn offset(text: &str, at: i128) -> usize {
 /// undefined.
 fn index(key: &Kind, len: usize) -> Result<Option<usize>> {
     if let Some(at) = key.int() {
-        let at = if at < 0 { at.saturating_add(len as i128) } else { at };
+        let at = if at < 0 {
+            at.saturating_add(len as i128)
+        } else {
+            at
+        };
         return Ok(usize::try_from(at).ok().filter(|at| *at < len));
     }
     match key {
@@ -209,21 +216,64 @@ fn is_attribute(attributes: &[&str], name: &str) -> bool {
 
 /// Whether any of the types that a template can meet has an attribute of this name in Python.
 pub fn is_attribute_name(name: &str) -> bool {
-    [STR, MARKUP, LIST, TUPLE, DICT, VIEW, RANGE, GENERATOR, INT, FLOAT]
-        .iter()
-        .any(|attributes| is_attribute(attributes, name))
+    [
+        STR, MARKUP, LIST, TUPLE, DICT, VIEW, RANGE, GENERATOR, INT, FLOAT,
+    ]
+    .iter()
+    .any(|attributes| is_attribute(attributes, name))
 }
 
 // `dir()` of each type without the names that start with two underscores, which count as
 // attributes of every type. Names that only newer Pythons have are included.
 
 const STR: &[&str] = &[
-    "capitalize", "casefold", "center", "count", "encode", "endswith", "expandtabs", "find",
-    "format", "format_map", "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit",
-    "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "join",
-    "ljust", "lower", "lstrip", "maketrans", "partition", "removeprefix", "removesuffix",
-    "replace", "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines",
-    "startswith", "strip", "swapcase", "title", "translate", "upper", "zfill",
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "encode",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "maketrans",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "translate",
+    "upper",
+    "zfill",
 ];
 
 const LIST: &[&str] = &[
@@ -234,7 +284,16 @@ const LIST: &[&str] = &[
 const TUPLE: &[&str] = &["count", "index"];
 
 const DICT: &[&str] = &[
-    "clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update",
+    "clear",
+    "copy",
+    "fromkeys",
+    "get",
+    "items",
+    "keys",
+    "pop",
+    "popitem",
+    "setdefault",
+    "update",
     "values",
 ];
 
@@ -245,14 +304,134 @@ const VIEW: &[&str] = &["isdisjoint", "mapping"];
 const RANGE: &[&str] = &["count", "index", "start", "step", "stop"];
 
 const GENERATOR: &[&str] = &[
-    "close", "gi_code", "gi_frame", "gi_running", "gi_suspended", "gi_yieldfrom", "send", "throw",
+    "close",
+    "gi_code",
+    "gi_frame",
+    "gi_running",
+    "gi_suspended",
+    "gi_yieldfrom",
+    "send",
+    "throw",
 ];
 
 const INT: &[&str] = &[
-    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag",
-    "is_integer", "numerator", "real", "to_bytes",
+    "as_integer_ratio",
+    "bit_count",
+    "bit_length",
+    "conjugate",
+    "denominator",
+    "from_bytes",
+    "imag",
+    "is_integer",
+    "numerator",
+    "real",
+    "to_bytes",
 ];
 
 const FLOAT: &[&str] = &[
-    "as_integer_ratio", "conjugate", "from_number", "fromhex", "hex", "imag", "is_integer", "real",
+    "as_integer_ratio",
+    "conjugate",
+    "from_number",
+    "fromhex",
+    "hex",
+    "imag",
+    "is_integer",
+    "real",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{called, dict, list, none, shown, tuple};
+    use super::*;
+
+    #[test]
+    fn attributes_come_before_items() {
+        let message = dict([("role", "user"), ("items", "mine")]);
+        assert_eq!(shown(attribute(&message, "role")), "user");
+        assert_eq!(shown(attribute(&message, "items")), "!attribute");
+        assert_eq!(shown(attribute(&message, "__class__")), "!attribute");
+        assert!(attribute(&message, "missing").unwrap().is_undefined());
+        assert_eq!(shown(item(&message, &"items".into())), "mine");
+        assert_eq!(shown(item(&message, &"keys".into())), "!attribute");
+        assert!(item(&message, &1.into()).unwrap().is_undefined());
+    }
+
+    #[test]
+    fn other_types_have_no_items_by_name() {
+        for value in [
+            none(),
+            Value::from(1),
+            Value::from(1.5),
+            Value::from("a"),
+            list([1]),
+            tuple([1]),
+        ] {
+            assert!(attribute(&value, "role").unwrap().is_undefined());
+            assert!(item(&value, &"role".into()).unwrap().is_undefined());
+        }
+        assert_eq!(shown(attribute(&"a".into(), "upper")), "!attribute");
+        assert_eq!(shown(item(&list([1]), &"append".into())), "!attribute");
+        assert_eq!(shown(attribute(&Value::UNDEFINED, "role")), "!attribute");
+        assert_eq!(shown(item(&Value::UNDEFINED, &"role".into())), "!item");
+    }
+
+    #[test]
+    fn a_namespace_has_what_was_put_into_it() {
+        let namespace = called("namespace", &[dict([("items", 1)])]).unwrap();
+        assert!(namespace.is_true() && called("namespace", &[]).unwrap().is_true());
+        assert_eq!(shown(attribute(&namespace, "items")), "1");
+        assert!(attribute(&namespace, "other").unwrap().is_undefined());
+        assert_eq!(shown(attribute(&namespace, "__turntrie__")), "!attribute");
+    }
+
+    #[test]
+    fn indices_count_code_points_and_wrap() {
+        let text = Value::from("a日😀");
+        assert_eq!(shown(item(&text, &1.into())), "日");
+        assert_eq!(shown(item(&text, &(-1).into())), "😀");
+        assert!(item(&text, &3.into()).unwrap().is_undefined());
+        assert!(item(&text, &(-4).into()).unwrap().is_undefined());
+        assert_eq!(shown(item(&list([5, 6]), &true.into())), "6");
+        assert!(item(&list([5]), &i128::MIN.into()).unwrap().is_undefined());
+        assert!(item(&list([5]), &none()).unwrap().is_undefined());
+        assert_eq!(shown(item(&list([5]), &list([0]))), "!item");
+    }
+
+    #[test]
+    fn slices_are_those_of_python() {
+        let bound = |bound: Option<i128>| bound.map_or_else(none, int);
+        let text = Value::from("a日😀b");
+        let table = [
+            ((None, None, Some(-1)), "b😀日a"),
+            ((Some(-9), None, None), "a日😀b"),
+            ((None, Some(-9), None), ""),
+            ((Some(3), Some(0), Some(-1)), "b😀日"),
+            ((Some(1), Some(-1), None), "日😀"),
+            ((None, None, Some(2)), "a😀"),
+            ((Some(2), Some(1), None), ""),
+            ((Some(i128::MAX), None, Some(i128::MIN)), "b"),
+            ((None, None, Some(0)), "!slice"),
+        ];
+        for ((start, stop, step), expected) in table {
+            let bounds = [bound(start), bound(stop), bound(step)];
+            let [start, stop, step] = &bounds;
+            assert_eq!(
+                shown(slice(&text, [start, stop, step])),
+                expected,
+                "{bounds:?}"
+            );
+        }
+        let [none, one] = [none(), Value::from(1)];
+        assert_eq!(
+            shown(slice(&list([1, 2, 3]), [&one, &none, &none])),
+            "[2, 3]"
+        );
+        assert_eq!(shown(slice(&tuple([1, 2]), [&one, &none, &none])), "(2,)");
+        assert_eq!(
+            shown(slice(&dict([("a", 1)]), [&one, &none, &none])),
+            "!slice"
+        );
+        assert_eq!(shown(slice(&none, [&one, &none, &none])), "!slice");
+        assert_eq!(shown(slice(&text, [&"1".into(), &none, &none])), "!slice");
+    }
+}

@@ -10,7 +10,9 @@ use super::compare::Number;
 use super::iterables::{self, Generator};
 use super::kind::{Kind, int};
 use super::sequences::{self, Path, elements, ignore_case};
-use super::{Result, arithmetic, casing, compare, json, numerals, printf, strings, tests, text, unproved};
+use super::{
+    Result, arithmetic, casing, compare, json, numerals, printf, strings, tests, text, unproved,
+};
 use minijinja::{Environment, State, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -80,7 +82,9 @@ pub const MARKUP: &[&str] = &["e", "escape", "safe"];
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
     for &(name, filter) in TABLE {
-        env.add_filter(name, move |state: &mut State, args: Raw<'_>| filter(state, args.0));
+        env.add_filter(name, move |state: &mut State, args: Raw<'_>| {
+            filter(state, args.0)
+        });
     }
 }
 
@@ -141,13 +145,17 @@ fn batch(args: &[Value]) -> Result {
     if let (Some(fill), Some(last)) = (fill.filter(|fill| !fill.is_none()), rows.last_mut()) {
         last.resize(size, fill);
     }
-    Ok(Generator::value(rows.into_iter().map(Value::from).collect()))
+    Ok(Generator::value(
+        rows.into_iter().map(Value::from).collect(),
+    ))
 }
 
 fn center(args: &[Value]) -> Result {
     let [value, width] = Arguments::of(args).bind(["value", "width"], 1)?;
     let width = match width {
-        Some(width) => Kind::of(&width).int().ok_or_else(|| unproved("arguments"))?,
+        Some(width) => Kind::of(&width)
+            .int()
+            .ok_or_else(|| unproved("arguments"))?,
         None => 80,
     };
     strings::center(&soft(&given(value)?)?, width).map(Value::from)
@@ -180,7 +188,11 @@ fn dictsort(args: &[Value]) -> Result {
     let mut keyed = Vec::with_capacity(dict.entries().len());
     for entry in dict.entries() {
         let key = if by_value { &entry.1 } else { &entry.0 }.clone();
-        let key = if case_sensitive { key } else { ignore_case(key)? };
+        let key = if case_sensitive {
+            key
+        } else {
+            ignore_case(key)?
+        };
         keyed.push((key, iterables::pair(entry)));
     }
     sequences::sorted(keyed, flag(reverse)?).map(Value::from)
@@ -191,21 +203,29 @@ fn escape(args: &[Value]) -> Result {
     if matches!(Kind::of(value), Kind::Markup(_)) {
         return Ok(value.clone());
     }
-    Ok(Value::from_safe_string(text::escaped(&text::str_of(value)?)))
+    Ok(Value::from_safe_string(text::escaped(&text::str_of(
+        value,
+    )?)))
 }
 
 fn first(args: &[Value]) -> Result {
     let value = only(args)?;
     match Kind::of(value) {
         Kind::Str(text) => Ok(text.chars().next().map_or(Value::UNDEFINED, Value::from)),
-        _ => Ok(elements(value)?.first().cloned().unwrap_or(Value::UNDEFINED)),
+        _ => Ok(elements(value)?
+            .first()
+            .cloned()
+            .unwrap_or(Value::UNDEFINED)),
     }
 }
 
 fn last(args: &[Value]) -> Result {
     let value = only(args)?;
     match Kind::of(value) {
-        Kind::Str(text) => Ok(text.chars().next_back().map_or(Value::UNDEFINED, Value::from)),
+        Kind::Str(text) => Ok(text
+            .chars()
+            .next_back()
+            .map_or(Value::UNDEFINED, Value::from)),
         Kind::Generator(_) => Err(unproved("generator")),
         _ => Ok(elements(value)?.last().cloned().unwrap_or(Value::UNDEFINED)),
     }
@@ -237,12 +257,19 @@ fn indent(args: &[Value]) -> Result {
     let (first, blank) = (truth(first), truth(blank));
     let mut out = String::with_capacity(text.len());
     // jinja2 appends a newline first: an empty text is one line.
-    for (at, line) in strings::lines(&format!("{text}\n"), false).iter().enumerate() {
+    for (at, line) in strings::lines(&format!("{text}\n"), false)
+        .iter()
+        .enumerate()
+    {
         let line = line.as_str().unwrap_or_default();
         if at > 0 {
             out.push('\n');
         }
-        if if at == 0 { first } else { blank || !line.is_empty() } {
+        if if at == 0 {
+            first
+        } else {
+            blank || !line.is_empty()
+        } {
             out.push_str(&indention);
         }
         out.push_str(line);
@@ -253,9 +280,9 @@ fn indent(args: &[Value]) -> Result {
 fn items(args: &[Value]) -> Result {
     match Kind::of(only(args)?) {
         Kind::Undefined => Ok(Generator::value(Vec::new())),
-        Kind::Dict(dict) => {
-            Ok(Generator::value(dict.entries().iter().map(iterables::pair).collect()))
-        }
+        Kind::Dict(dict) => Ok(Generator::value(
+            dict.entries().iter().map(iterables::pair).collect(),
+        )),
         _ => Err(unproved("operand")),
     }
 }
@@ -295,11 +322,14 @@ fn upper(args: &[Value]) -> Result {
 /// Python: each word begins in upper case, where words also begin after `-({[<`.
 fn title(args: &[Value]) -> Result {
     let text = soft(only(args)?)?;
-    let separates = |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || super::unicode::is_space(c);
+    let separates =
+        |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || super::unicode::is_space(c);
     let mut out = String::with_capacity(text.len());
     let mut rest: &str = &text;
     while let Some(first) = rest.chars().next() {
-        let end = rest.find(|c| separates(c) != separates(first)).unwrap_or(rest.len());
+        let end = rest
+            .find(|c| separates(c) != separates(first))
+            .unwrap_or(rest.len());
         let (head, tail) = rest[..end].split_at(first.len_utf8());
         out.push_str(&casing::uppered(head)?);
         out.push_str(&casing::lowered(tail)?);
@@ -317,7 +347,10 @@ fn map(state: &mut State, args: &[Value]) -> Result {
         return Ok(Generator::value(Vec::new()));
     }
     let mut out = Vec::new();
-    let by_attribute = arguments.keywords()?.iter().any(|(name, _)| *name == "attribute");
+    let by_attribute = arguments
+        .keywords()?
+        .iter()
+        .any(|(name, _)| *name == "attribute");
     if rest.is_empty() && by_attribute {
         let keywords = Arguments {
             positional: &[],
@@ -330,7 +363,10 @@ fn map(state: &mut State, args: &[Value]) -> Result {
             out.push(path.get(item, default.as_ref())?);
         }
     } else {
-        let name = rest.first().and_then(Value::as_str).ok_or_else(|| unproved("arguments"))?;
+        let name = rest
+            .first()
+            .and_then(Value::as_str)
+            .ok_or_else(|| unproved("arguments"))?;
         let filter = TABLE.iter().find(|(known, _)| *known == name);
         let (_, filter) = filter.ok_or_else(|| unproved("filter"))?;
         if MARKUP.contains(&name) {
@@ -393,7 +429,11 @@ fn extreme(args: &[Value], wanted: Ordering) -> Result {
     let mut best: Option<(Value, Value)> = None;
     for item in elements(&given(value)?)?.iter() {
         let key = path.get(item, None)?;
-        let key = if case_sensitive { key } else { ignore_case(key)? };
+        let key = if case_sensitive {
+            key
+        } else {
+            ignore_case(key)?
+        };
         match &best {
             None => best = Some((key, item.clone())),
             Some((best_key, _)) => match compare::order(&key, best_key)? {
@@ -410,7 +450,9 @@ fn replace(args: &[Value]) -> Result {
     let [value, old, new, count] = Arguments::of(args).bind(["s", "old", "new", "count"], 3)?;
     let (value, old, new) = (given(value)?, given(old)?, given(new)?);
     let count = match count.filter(|count| !count.is_none()) {
-        Some(count) => Kind::of(&count).int().ok_or_else(|| unproved("arguments"))?,
+        Some(count) => Kind::of(&count)
+            .int()
+            .ok_or_else(|| unproved("arguments"))?,
         None => -1,
     };
     let (old, new) = (text::str_of(&old)?, text::str_of(&new)?);
@@ -478,7 +520,11 @@ fn sort(args: &[Value]) -> Result {
     for item in items.iter() {
         let keys = paths.iter().map(|path| {
             let key = path.get(item, None)?;
-            if case_sensitive { Ok(key) } else { ignore_case(key) }
+            if case_sensitive {
+                Ok(key)
+            } else {
+                ignore_case(key)
+            }
         });
         keyed.push((Value::from(keys.collect::<Result<Vec<_>>>()?), item.clone()));
     }
@@ -494,7 +540,8 @@ fn string(args: &[Value]) -> Result {
 }
 
 fn sum(args: &[Value]) -> Result {
-    let [value, attribute, start] = Arguments::of(args).bind(["iterable", "attribute", "start"], 1)?;
+    let [value, attribute, start] =
+        Arguments::of(args).bind(["iterable", "attribute", "start"], 1)?;
     let path = Path::of(attribute.as_ref())?;
     let mut total = start.unwrap_or_else(|| Value::from(0));
     if Kind::of(&total).int().is_none() {
@@ -515,12 +562,20 @@ fn trim(args: &[Value]) -> Result {
     if let [value] = args
         && let Kind::Str(text) = Kind::of(value)
     {
-        return Ok(strings::shared(value, text, strings::strip(text, None, (true, true))?));
+        return Ok(strings::shared(
+            value,
+            text,
+            strings::strip(text, None, (true, true))?,
+        ));
     }
     let [value, chars] = Arguments::of(args).bind(["value", "chars"], 1)?;
     let value = given(value)?;
     let text = soft(&value)?;
-    Ok(Value::from(strings::strip(&text, chars.as_ref(), (true, true))?))
+    Ok(Value::from(strings::strip(
+        &text,
+        chars.as_ref(),
+        (true, true),
+    )?))
 }
 
 fn truncate(args: &[Value]) -> Result {
@@ -558,7 +613,11 @@ fn unique(args: &[Value]) -> Result {
     let mut out = Vec::new();
     for item in elements(&given(value)?)?.iter() {
         let key = path.get(item, None)?;
-        let key = if case_sensitive { key } else { ignore_case(key)? };
+        let key = if case_sensitive {
+            key
+        } else {
+            ignore_case(key)?
+        };
         let is_new = match Kind::of(&key) {
             Kind::Str(text) => texts.insert(text.to_owned()),
             Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
@@ -585,4 +644,235 @@ fn wordcount(args: &[Value]) -> Result {
     let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
     let words = text.split(|c| !is_word(c)).filter(|word| !word.is_empty());
     Ok(Value::from(words.count()))
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::super::probe::{called, dict, filter, keywords, list, none, tuple};
+    use super::*;
+
+    fn people() -> Value {
+        list([
+            dict([("n", Value::from("b")), ("v", Value::from(1))]),
+            dict([("n", Value::from("A")), ("v", Value::from(2))]),
+            dict([("n", Value::from("a")), ("v", Value::from(1))]),
+        ])
+    }
+
+    fn names(filtered: &str, args: &[Value]) -> String {
+        let people = super::super::probe::filtered(filtered, args).unwrap();
+        filter("map", &[people, keywords([("attribute", "n")])])
+    }
+
+    #[test]
+    fn text() {
+        let table: [(&str, Vec<Value>, &str); 19] = [
+            ("trim", vec!["\u{1c} a\u{3000}".into()], "a"),
+            ("trim", vec!["xax".into(), "x".into()], "a"),
+            ("trim", vec![none()], "None"),
+            ("trim", vec![Value::UNDEFINED], ""),
+            ("upper", vec![true.into()], "TRUE"),
+            ("capitalize", vec!["aB".into()], "Ab"),
+            (
+                "replace",
+                vec!["aaa".into(), "a".into(), "b".into(), 1.into()],
+                "baa",
+            ),
+            ("replace", vec![11.into(), 1.into(), none()], "NoneNone"),
+            ("string", vec![1.0.into()], "1.0"),
+            ("center", vec!["ab".into(), 5.into()], "  ab "),
+            ("format", vec!["%s-%d".into(), "a".into(), 1.into()], "a-1"),
+            ("indent", vec!["a\n\nb".into()], "a\n\n    b"),
+            (
+                "indent",
+                vec!["a\n\nb".into(), ">".into(), true.into(), true.into()],
+                ">a\n>\n>b",
+            ),
+            (
+                "truncate",
+                vec!["aaa bbb ccc ddd".into(), 9.into()],
+                "aaa...",
+            ),
+            ("truncate", vec!["aaa bbb".into(), 3.into()], "aaa bbb"),
+            ("wordcount", vec!["a b_c, d-e".into()], "4"),
+            ("escape", vec!["<'\">&".into()], "&lt;&#39;&#34;&gt;&amp;"),
+            ("e", vec![Value::from_safe_string("<".into())], "<"),
+            (
+                "lower",
+                vec![Value::from_safe_string("A".into())],
+                "!markup",
+            ),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(filter(name, &args), expected, "{name} {args:?}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        let table: [(&str, Vec<Value>, &str); 21] = [
+            ("int", vec![" 4_2 ".into()], "42"),
+            ("int", vec!["42.9".into()], "42"),
+            ("int", vec!["x".into(), 7.into()], "7"),
+            ("int", vec![none()], "0"),
+            ("int", vec![Value::UNDEFINED], "!operand"),
+            ("int", vec![f64::INFINITY.into()], "!float"),
+            ("int", vec!["inf".into()], "0"),
+            ("int", vec!["٤".into()], "!unicode"),
+            ("float", vec!["1e3".into()], "1000.0"),
+            ("float", vec!["-.5".into()], "-0.5"),
+            ("float", vec!["1__0".into(), none()], "None"),
+            ("round", vec![2.5.into()], "2.0"),
+            ("round", vec![2.675.into(), 2.into()], "2.67"),
+            ("round", vec![42.into()], "42"),
+            ("round", vec![1.21.into(), 1.into(), "ceil".into()], "1.3"),
+            ("abs", vec![(-3).into()], "3"),
+            ("abs", vec!["a".into()], "!operand"),
+            ("sum", vec![list([1, 2])], "3"),
+            ("sum", vec![list([0.1])], "!sum"),
+            ("sum", vec![people(), "v".into(), 10.into()], "14"),
+            ("sum", vec![list::<i32>([]), none(), "".into()], "!sum"),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(filter(name, &args), expected, "{name} {args:?}");
+        }
+    }
+
+    #[test]
+    fn sequences() {
+        let numbers = || list([3, 1, 2]);
+        let table: [(&str, Vec<Value>, &str); 27] = [
+            ("length", vec!["日本".into()], "2"),
+            ("count", vec![Value::UNDEFINED], "0"),
+            ("length", vec![5.into()], "!length"),
+            ("first", vec!["日本".into()], "日"),
+            ("last", vec![numbers()], "2"),
+            ("first", vec![list::<i32>([])], ""),
+            ("list", vec!["ab".into()], "['a', 'b']"),
+            ("list", vec![dict([("k", 1)])], "['k']"),
+            ("list", vec![none()], "!iterate"),
+            (
+                "join",
+                vec![list([Value::from(1), none()]), "-".into()],
+                "1-None",
+            ),
+            (
+                "join",
+                vec![people(), keywords([("attribute", "n")])],
+                "bAa",
+            ),
+            ("sort", vec![list(["b", "A", "a"])], "['A', 'a', 'b']"),
+            ("sort", vec![numbers(), true.into()], "[3, 2, 1]"),
+            ("sort", vec![list([Value::from(1), "a".into()])], "!compare"),
+            (
+                "sort",
+                vec![list([Value::UNDEFINED, Value::UNDEFINED])],
+                "[Undefined, Undefined]",
+            ),
+            ("reverse", vec!["ab日".into()], "日ba"),
+            ("reverse", vec![numbers()], "<2, 1, 3>"),
+            ("unique", vec![list(["a", "A", "b"])], "<'a', 'b'>"),
+            (
+                "unique",
+                vec![list([Value::from(1), true.into(), 2.into()])],
+                "<1, 2>",
+            ),
+            ("min", vec![list(["b", "A"])], "A"),
+            ("max", vec![numbers()], "3"),
+            ("max", vec![list::<i32>([])], ""),
+            (
+                "batch",
+                vec![numbers(), 2.into(), 0.into()],
+                "<3, 1], [2, 0>",
+            ),
+            ("slice", vec![numbers(), 2.into()], "<3, 1], [2>"),
+            ("items", vec![dict([("a", 1)])], "<('a', 1)>"),
+            ("items", vec![numbers()], "!operand"),
+            (
+                "dictsort",
+                vec![dict([("b", 1), ("A", 2)])],
+                "[('A', 2), ('b', 1)]",
+            ),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(filter(name, &args), expected, "{name} {args:?}");
+        }
+    }
+
+    #[test]
+    fn default_asks_for_undefined_or_for_truth() {
+        assert_eq!(filter("default", &[Value::UNDEFINED, "x".into()]), "x");
+        assert_eq!(filter("d", &["".into(), "x".into()]), "");
+        assert_eq!(filter("d", &["".into(), "x".into(), true.into()]), "x");
+        assert_eq!(filter("d", &[none(), keywords([("boolean", true)])]), "");
+        assert_eq!(filter("d", &[none(), "x".into()]), "None");
+    }
+
+    #[test]
+    fn mapping_and_selecting() {
+        assert_eq!(
+            filter("map", &[list(["a", "b"]), "upper".into()]),
+            "<'A', 'B'>"
+        );
+        assert_eq!(filter("map", &[list(["a"]), "op:neg".into()]), "!filter");
+        assert_eq!(filter("map", &[list(["a"]), "safe".into()]), "!markup");
+        let missing = keywords([("attribute", "x"), ("default", "d")]);
+        assert_eq!(filter("map", &[people(), missing]), "<'d', 'd', 'd'>");
+        assert_eq!(
+            names("selectattr", &[people(), "v".into(), "eq".into(), 1.into()]),
+            "<'b', 'a'>"
+        );
+        assert_eq!(
+            names("rejectattr", &[people(), "v".into(), "==".into(), 1.into()]),
+            "<'A'>"
+        );
+        assert_eq!(names("selectattr", &[people(), "x".into()]), "<>");
+        assert_eq!(
+            names("sort", &[people(), keywords([("attribute", "v,n")])]),
+            "<'a', 'b', 'A'>"
+        );
+        assert_eq!(filter("select", &[list([0, 1, 2])]), "<1, 2>");
+        assert_eq!(filter("reject", &[list([0, 1, 2]), "odd".into()]), "<0, 2>");
+        assert_eq!(filter("select", &[list([0]), "unheard".into()]), "!test");
+        let paths = list([dict([("a", list([dict([("b", 1)])]))])]);
+        assert_eq!(
+            filter("map", &[paths, keywords([("attribute", "a.0.b")])]),
+            "<1>"
+        );
+    }
+
+    #[test]
+    fn a_generator_is_true_has_no_length_and_ends() {
+        let generator =
+            || super::super::probe::filtered("map", &[list([1]), "string".into()]).unwrap();
+        assert!(generator().is_true());
+        assert_eq!(filter("length", &[generator()]), "!length");
+        assert_eq!(filter("string", &[generator()]), "!print");
+        assert_eq!(filter("op:add", &[generator(), list([1])]), "!operand");
+        let once = generator();
+        assert_eq!(filter("list", std::slice::from_ref(&once)), "['1']");
+        assert_eq!(filter("list", &[once]), "!generator");
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        assert_eq!(filter("upper", &["a".into(), 1.into()]), "!arguments");
+        assert_eq!(
+            filter("join", &[list([1]), keywords([("by", ",")])]),
+            "!arguments"
+        );
+        assert_eq!(
+            filter(
+                "trim",
+                &["a".into(), "b".into(), keywords([("chars", "c")])]
+            ),
+            "!arguments"
+        );
+        assert_eq!(filter("sort", &[list([1]), "yes".into()]), "!arguments");
+        assert_eq!(
+            filter("list", &[called("namespace", &[]).unwrap()]),
+            "!iterate"
+        );
+        assert_eq!(filter("length", &[tuple([1, 2])]), "2");
+    }
 }

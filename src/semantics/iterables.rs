@@ -154,10 +154,7 @@ impl Object for Generator {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         // The engine reports an item that holds an error.
-        Enumerator::Values(
-            self.take()
-                .unwrap_or_else(|error| vec![Value::from(error)]),
-        )
+        Enumerator::Values(self.take().unwrap_or_else(|error| vec![Value::from(error)]))
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {

@@ -48,7 +48,8 @@ pub(super) fn float(args: &[Value]) -> Result {
 
 /// `round(value, precision=0, method='common')`.
 pub(super) fn round(args: &[Value]) -> Result {
-    let [value, precision, method] = Arguments::of(args).bind(["value", "precision", "method"], 1)?;
+    let [value, precision, method] =
+        Arguments::of(args).bind(["value", "precision", "method"], 1)?;
     let value = value.ok_or_else(|| unproved("arguments"))?;
     let precision = match precision.as_ref().map(Kind::of) {
         None => 0,
@@ -61,12 +62,19 @@ pub(super) fn round(args: &[Value]) -> Result {
         // Both sides round the exact value half to even.
         (Kind::Float(value), Some("common")) => {
             let rounded = format!("{value:.precision$}");
-            rounded.parse::<f64>().map(Value::from).map_err(|_| unproved("float"))
+            rounded
+                .parse::<f64>()
+                .map(Value::from)
+                .map_err(|_| unproved("float"))
         }
         (Kind::Float(value), Some(method @ ("ceil" | "floor"))) => {
             let scale = 10_f64.powi(precision as i32);
             let scaled = value * scale;
-            let whole = if method == "ceil" { scaled.ceil() } else { scaled.floor() };
+            let whole = if method == "ceil" {
+                scaled.ceil()
+            } else {
+                scaled.floor()
+            };
             // Python divides ints: exact below 2 ** 53, and an int has no negative zero.
             if scaled.is_nan() || whole.abs() > 9e15 {
                 return Err(unproved("float"));
@@ -112,7 +120,10 @@ fn plain(text: &str) -> Result<Option<String>> {
     }
     let text = text.trim_matches(super::unicode::is_space);
     let bytes = text.as_bytes();
-    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let is_digit = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_digit)
+    };
     let misplaced = |(at, byte): (usize, &u8)| {
         *byte == b'_' && !(is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)))
     };

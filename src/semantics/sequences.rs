@@ -55,7 +55,9 @@ impl Path {
         match attribute.map(Kind::of) {
             Some(Kind::Str(text)) => {
                 let parts = text.split(',');
-                parts.map(|part| Path::of(Some(&Value::from(part)))).collect()
+                parts
+                    .map(|part| Path::of(Some(&Value::from(part))))
+                    .collect()
             }
             _ => Ok(vec![Path::of(attribute)?]),
         }

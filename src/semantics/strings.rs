@@ -58,8 +58,14 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
             text.strip_suffix(string(&args[0])?).unwrap_or(text),
         ),
         "join" => join(text, &args[0])?,
-        "find" | "index" => found(position(text, args, |text, part| text.find(part))?, name == "find")?,
-        "rfind" | "rindex" => found(position(text, args, |text, part| text.rfind(part))?, name == "rfind")?,
+        "find" | "index" => found(
+            position(text, args, |text, part| text.find(part))?,
+            name == "find",
+        )?,
+        "rfind" | "rindex" => found(
+            position(text, args, |text, part| text.rfind(part))?,
+            name == "rfind",
+        )?,
         "count" => {
             let part = string(&args[0])?;
             let bounds = bounded(text, &args[1..])?;
@@ -138,8 +144,16 @@ pub(super) fn strip<'t>(
         _ => None,
     };
     let drops = |c: char| set.map_or_else(|| is_space(c), |set| set.contains(c));
-    let text = if left { text.trim_start_matches(drops) } else { text };
-    Ok(if right { text.trim_end_matches(drops) } else { text })
+    let text = if left {
+        text.trim_start_matches(drops)
+    } else {
+        text
+    };
+    Ok(if right {
+        text.trim_end_matches(drops)
+    } else {
+        text
+    })
 }
 
 fn split(text: &str, sep: Option<&Value>, most: i128, from_right: bool) -> Result {
@@ -151,8 +165,14 @@ fn split(text: &str, sep: Option<&Value>, most: i128, from_right: bool) -> Resul
     let mut parts: Vec<Value> = match (sep, from_right) {
         (Some(""), _) => return Err(unproved("separator")),
         (Some(sep), false) if most == usize::MAX => text.split(sep).map(Value::from).collect(),
-        (Some(sep), false) => text.splitn(most.saturating_add(1), sep).map(Value::from).collect(),
-        (Some(sep), true) => text.rsplitn(most.saturating_add(1), sep).map(Value::from).collect(),
+        (Some(sep), false) => text
+            .splitn(most.saturating_add(1), sep)
+            .map(Value::from)
+            .collect(),
+        (Some(sep), true) => text
+            .rsplitn(most.saturating_add(1), sep)
+            .map(Value::from)
+            .collect(),
         (None, false) => words(text, most),
         (None, true) => words_from_right(text, most),
     };
@@ -330,7 +350,11 @@ fn expand_tabs(text: &str, size: i128) -> Result<String> {
             }
             _ => {
                 out.push(c);
-                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+                column = if matches!(c, '\n' | '\r') {
+                    0
+                } else {
+                    column + 1
+                };
             }
         }
     }
@@ -365,7 +389,11 @@ fn justify(text: &str, args: &[Value], name: &str) -> Result<String> {
         "rjust" => missing,
         _ => center_left(missing, width),
     };
-    Ok(format!("{}{text}{}", fill.repeat(left), fill.repeat(missing - left)))
+    Ok(format!(
+        "{}{text}{}",
+        fill.repeat(left),
+        fill.repeat(missing - left)
+    ))
 }
 
 /// How many of the `missing` characters `str.center` puts on the left.
@@ -377,7 +405,11 @@ fn center_left(missing: usize, width: i128) -> usize {
 pub(super) fn center(text: &str, width: i128) -> Result<String> {
     let missing = missing(text, width)?;
     let left = center_left(missing, width);
-    Ok(format!("{}{text}{}", " ".repeat(left), " ".repeat(missing - left)))
+    Ok(format!(
+        "{}{text}{}",
+        " ".repeat(left),
+        " ".repeat(missing - left)
+    ))
 }
 
 fn is_printable(text: &str) -> Result<bool> {
@@ -405,7 +437,9 @@ fn ascii_predicate(text: &str, name: &str) -> Result<bool> {
         "isidentifier" => {
             let first = text.bytes().next();
             first.is_some_and(|byte| !byte.is_ascii_digit())
-                && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+                && text
+                    .bytes()
+                    .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
         }
         _ => return Err(unproved("method")),
     })
@@ -450,8 +484,14 @@ fn format(text: &str, arguments: &Arguments) -> Result<String> {
             numbered = true;
             let at: Option<usize> = field.parse().ok();
             at.and_then(|at| arguments.positional.get(at))
-        } else if field.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
-            keywords.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
+        } else if field
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        {
+            keywords
+                .iter()
+                .find(|(name, _)| *name == field)
+                .map(|(_, value)| value)
         } else {
             None
         };
@@ -462,4 +502,123 @@ fn format(text: &str, arguments: &Arguments) -> Result<String> {
     }
     out.push_str(rest);
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{keywords, list, method, none, tuple};
+    use minijinja::Value;
+
+    fn call(name: &str, text: &str, args: &[Value]) -> String {
+        let mut values = vec![Value::from(text)];
+        values.extend_from_slice(args);
+        method(name, &values)
+    }
+
+    #[test]
+    fn white_space_is_that_of_python() {
+        assert_eq!(call("strip", "\u{1c}\u{3000}\u{a0} x \u{85}\n", &[]), "x");
+        assert_eq!(call("strip", "xxaxx", &["x".into()]), "a");
+        assert_eq!(call("lstrip", "\n\n a\n", &["\n".into()]), " a\n");
+        assert_eq!(call("rstrip", " a ", &[none()]), " a");
+        assert_eq!(
+            call("split", " a\u{1c}b\u{3000} c ", &[]),
+            "['a', 'b', 'c']"
+        );
+        assert_eq!(
+            call("splitlines", "a\r\nb\u{b}c\u{2028}d\n", &[]),
+            "['a', 'b', 'c', 'd']"
+        );
+        assert_eq!(
+            call("splitlines", "a\r\nb", &[true.into()]),
+            r"['a\r\n', 'b']"
+        );
+        assert_eq!(call("isspace", "\u{1f}\u{2009}", &[]), "True");
+        assert_eq!(call("isspace", "\u{200b}", &[]), "False");
+    }
+
+    #[test]
+    fn splitting() {
+        assert_eq!(
+            call("split", "a,b,,c", &[",".into()]),
+            "['a', 'b', '', 'c']"
+        );
+        assert_eq!(
+            call("split", "a,b,c", &[",".into(), 1.into()]),
+            "['a', 'b,c']"
+        );
+        assert_eq!(
+            call("rsplit", "a,b,c", &[",".into(), 1.into()]),
+            "['a,b', 'c']"
+        );
+        assert_eq!(
+            call("split", " a b c ", &[none(), 1.into()]),
+            "['a', 'b c ']"
+        );
+        assert_eq!(
+            call("rsplit", " a b c ", &[none(), 1.into()]),
+            "[' a b', 'c']"
+        );
+        assert_eq!(
+            call("split", "a b", &[keywords([("maxsplit", 0)])]),
+            "['a b']"
+        );
+        assert_eq!(call("split", "a", &["".into()]), "!separator");
+        assert_eq!(call("split", "", &[]), "[]");
+        assert_eq!(call("split", "", &["x".into()]), "['']");
+        assert_eq!(
+            call("partition", "a=b=c", &["=".into()]),
+            "('a', '=', 'b=c')"
+        );
+        assert_eq!(call("rpartition", "abc", &["=".into()]), "('', '', 'abc')");
+    }
+
+    #[test]
+    fn searching_counts_code_points() {
+        assert_eq!(call("find", "日本語", &["語".into()]), "2");
+        assert_eq!(call("rfind", "aXaXa", &["X".into(), none(), 3.into()]), "1");
+        assert_eq!(call("find", "abc", &["".into(), 3.into()]), "3");
+        assert_eq!(call("find", "abc", &["".into(), 4.into()]), "-1");
+        assert_eq!(call("index", "abc", &["x".into()]), "!not_found");
+        assert_eq!(call("count", "aaa", &["aa".into()]), "1");
+        assert_eq!(call("count", "日本", &["".into()]), "3");
+        assert_eq!(call("startswith", "abc", &[tuple(["x", "ab"])]), "True");
+        assert_eq!(call("startswith", "abc", &["bc".into(), 1.into()]), "True");
+        assert_eq!(call("endswith", "abc", &["".into(), 4.into()]), "False");
+        assert_eq!(call("startswith", "abc", &[list(["a"])]), "!operand");
+    }
+
+    #[test]
+    fn building() {
+        assert_eq!(
+            call("replace", "aaa", &["a".into(), "b".into(), 2.into()]),
+            "bba"
+        );
+        assert_eq!(call("replace", "ab", &["".into(), "-".into()]), "-a-b-");
+        assert_eq!(call("join", ", ", &[list(["a", "b"])]), "a, b");
+        assert_eq!(call("join", ",", &[list([1])]), "!operand");
+        assert_eq!(call("zfill", "-42", &[5.into()]), "-0042");
+        assert_eq!(call("center", "ab", &[5.into(), "*".into()]), "**ab*");
+        assert_eq!(call("ljust", "é", &[3.into()]), "é  ");
+        assert_eq!(call("expandtabs", "a\tb\n\tc", &[4.into()]), "a   b\n    c");
+        assert_eq!(call("removeprefix", "xxa", &["x".into()]), "xa");
+        assert_eq!(call("format", "{}-{}", &[1.into(), "a".into()]), "1-a");
+        assert_eq!(call("format", "{x}{{}}", &[keywords([("x", 1)])]), "1{}");
+        assert_eq!(call("format", "{:>5}", &[1.into()]), "!format");
+        assert_eq!(call("format", "{}{0}", &[1.into()]), "!format");
+    }
+
+    #[test]
+    fn arguments_are_checked_as_in_python() {
+        assert_eq!(
+            call("strip", "a", &[keywords([("chars", "a")])]),
+            "!arguments"
+        );
+        assert_eq!(call("split", "a", &[keywords([("by", "a")])]), "!arguments");
+        assert_eq!(call("upper", "a", &[1.into()]), "!arguments");
+        assert_eq!(call("replace", "a", &["a".into()]), "!arguments");
+        assert_eq!(call("strip", "a", &[1.into()]), "!operand");
+        assert_eq!(call("encode", "a", &[]), "!method");
+        assert_eq!(call("append", "a", &[1.into()]), "!method");
+    }
 }

@@ -77,7 +77,9 @@ fn escapes_agree(literal: &str) -> bool {
                 digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_hexdigit())
             }
             // Unknown to both: the backslash stays.
-            Some(c) => c.is_ascii_punctuation() && c != '/' || c == ' ' || "cdegijklmopqswyz".contains(c),
+            Some(c) => {
+                c.is_ascii_punctuation() && c != '/' || c == ' ' || "cdegijklmopqswyz".contains(c)
+            }
             None => false,
         };
         if !agrees {
@@ -128,11 +130,20 @@ mod tests {
         ] {
             assert_eq!(check_default(source), Err("escape"), "{source}");
         }
-        for source in ["{{ 010 }}", "{{ 1_0 }}", "{{ 0x1 }}", "{{ 1. }}", "{{ 1e5 }}"] {
+        for source in [
+            "{{ 010 }}",
+            "{{ 1_0 }}",
+            "{{ 0x1 }}",
+            "{{ 1. }}",
+            "{{ 1e5 }}",
+        ] {
             assert_eq!(check_default(source), Err("number"), "{source}");
         }
         assert_eq!(check_default("{%- raw %}x{% endraw %}"), Err("raw"));
-        assert_eq!(check_default("a\u{1c}{%- if x %}"), Err("control-character"));
+        assert_eq!(
+            check_default("a\u{1c}{%- if x %}"),
+            Err("control-character")
+        );
         assert_eq!(check_default("{{ 'a"), Err("syntax"));
     }
 

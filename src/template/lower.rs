@@ -82,8 +82,17 @@ const SPECIAL_NAMES: &[&str] = &[
 
 /// Attributes of `loop` that mean the same in both engines.
 const LOOP_ATTRIBUTES: &[&str] = &[
-    "index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem",
-    "depth", "depth0",
+    "index",
+    "index0",
+    "revindex",
+    "revindex0",
+    "first",
+    "last",
+    "length",
+    "previtem",
+    "nextitem",
+    "depth",
+    "depth0",
 ];
 
 struct Walk<'s> {
@@ -450,12 +459,7 @@ impl<'s> Walk<'s> {
                 CompareOpKind::In => "op:in",
                 CompareOpKind::NotIn => "op:not_in",
             };
-            let link = operator(
-                name,
-                self.expr(left)?,
-                vec![self.expr(&op.expr)?],
-                s.span(),
-            );
+            let link = operator(name, self.expr(left)?, vec![self.expr(&op.expr)?], s.span());
             result = Some(match result {
                 None => link,
                 Some(before) => Expr::BinOp(Spanned::new(
@@ -745,7 +749,10 @@ fn static_type(expr: &Expr<'_>) -> Static {
         Expr::GetAttr(s) => match &s.expr {
             Expr::Var(base)
                 if base.id == "loop"
-                    && matches!(s.name, "index" | "index0" | "revindex" | "revindex0" | "length") =>
+                    && matches!(
+                        s.name,
+                        "index" | "index0" | "revindex" | "revindex0" | "length"
+                    ) =>
             {
                 Static::Int
             }
