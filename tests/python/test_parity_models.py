@@ -123,7 +123,7 @@ def test_a_long_recorded_episode_is_native(name: str) -> None:
     kept = total = 0
     for call in episodes.growing(recording):
         expected = call.on(plain)
-        prompt = wrapped.turntrie.prompt(call.messages, tools=call.tools)
+        prompt = wrapped.turntrie.prompt(call.messages, tools=call.tools, add_generation_prompt=True)
         assert (prompt.path, prompt.reason) == ("native", None)
         assert prompt.tolist() == expected
         assert prompt.ids[prompt.kept :].tolist() == prompt.new_ids.tolist()
