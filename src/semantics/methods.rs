@@ -168,8 +168,11 @@ mod tests {
     #[test]
     fn views() {
         let keys = super::super::probe::called_method("keys", &[message()]).unwrap();
-        assert_eq!(filter("length", &[keys.clone()]), "2");
-        assert_eq!(filter("list", &[keys.clone()]), "['get', 'items']");
+        assert_eq!(filter("length", std::slice::from_ref(&keys)), "2");
+        assert_eq!(
+            filter("list", std::slice::from_ref(&keys)),
+            "['get', 'items']"
+        );
         assert_eq!(filter("op:in", &["get".into(), keys.clone()]), "True");
         assert_eq!(filter("op:item", &[keys.clone(), 0.into()]), "");
         assert_eq!(filter("op:add", &[keys, list([1])]), "!operand");
