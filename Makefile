@@ -67,6 +67,8 @@ stubtest: build $(DEV_STAMP) ## _native.pyi against the built module
 
 bench: build $(DEV_STAMP) ## the figures of the README (about ten minutes)
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/loop_stall.py
+	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-group-by=group --benchmark-columns=median,iqr,rounds
 
 wheel: $(DEV_STAMP) ## the distributable wheel, in dist/
 	$(BIN)/maturin build --release --out dist

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cuts::{CutPolicy, Segment, Weakness};
 use crate::encoder::{Encoder, HfEncoder};
 use crate::error::Error;
-use crate::trie::{Checkpoints, Chunk, Place, Step};
+use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
 /// Ids of one text, and how many of them were not computed for this call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,6 +132,18 @@ impl Engine {
         self.oracle.vocab_size()
     }
 
+    /// The contents of the added tokens, by id.
+    pub fn added_tokens(&self) -> Vec<String> {
+        let mut tokens: Vec<_> = self
+            .oracle
+            .tokenizer()
+            .get_added_tokens_decoder()
+            .into_iter()
+            .collect();
+        tokens.sort_unstable_by_key(|(id, _)| *id);
+        tokens.into_iter().map(|(_, token)| token.content).collect()
+    }
+
     /// Where texts of this backend are cut, and why not elsewhere.
     pub fn policy(&self) -> &CutPolicy {
         &self.policy
@@ -182,7 +194,7 @@ impl Engine {
 
     /// Forgets all checkpoints.
     pub fn clear(&self) {
-        self.checkpoints.with(|trie| trie.clear());
+        self.checkpoints.with(Trie::clear);
     }
 
     /// Forgets the checkpoints of one namespace.
@@ -388,10 +400,12 @@ impl<'e, 't> Walk<'e, 't> {
         self.path.push(step);
     }
 
+    /// The key of a segment. Salted with the namespace, so that no chunk is shared between two:
+    /// finding one would tell by its speed what another tenant has sent.
     fn hash(&self, segment: Segment) -> u64 {
         self.engine
             .hasher
-            .hash_one(&self.text[segment.start..segment.end])
+            .hash_one((self.namespace, &self.text[segment.start..segment.end]))
     }
 
     /// The child of the last node that holds this segment.

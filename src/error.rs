@@ -29,6 +29,8 @@ pub enum Category {
     Render,
     /// The tokenizer backend cannot be loaded or cannot encode this text.
     Tokenizer,
+    /// A check found this path wrong; it is not taken again.
+    Quarantine,
     /// The native code panicked.
     Panic,
 }
@@ -40,6 +42,7 @@ impl Category {
             Category::Value => "value",
             Category::Render => "render",
             Category::Tokenizer => "tokenizer",
+            Category::Quarantine => "quarantine",
             Category::Panic => "panic",
         }
     }

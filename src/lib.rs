@@ -8,13 +8,16 @@
 
 #![deny(unsafe_code)]
 
+pub mod call;
 pub mod cuts;
 pub mod encoder;
 pub mod engine;
 pub mod error;
 pub mod semantics;
+pub mod shape;
 pub mod template;
 pub mod trie;
+pub mod verify;
 
 #[cfg(feature = "python")]
 mod python;

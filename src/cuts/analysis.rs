@@ -40,7 +40,8 @@ impl CutPolicy {
         let mut added: Vec<(u32, AddedToken)> =
             tokenizer.get_added_tokens_decoder().into_iter().collect();
         added.sort_unstable_by_key(|(id, _)| *id);
-        let (normalized, raw): (Vec<_>, Vec<_>) = added
+        // Raw ones are searched in the raw text, late ones in what the normalizer made of it.
+        let (late, raw): (Vec<_>, Vec<_>) = added
             .into_iter()
             .map(|(_, token)| token)
             .partition(|token| token.normalized);
@@ -48,13 +49,13 @@ impl CutPolicy {
         let normalizer = serde_json::to_value(tokenizer.get_normalizer()).map_err(unreadable)?;
         let pre_tokenizer =
             serde_json::to_value(tokenizer.get_pre_tokenizer()).map_err(unreadable)?;
-        let all = || raw.iter().chain(&normalized);
+        let all = || raw.iter().chain(&late);
         let pipeline = Pipeline {
             normalizer: outline(&normalizer, "normalizers"),
             pre_tokenizer: outline(&pre_tokenizer, "pretokenizers"),
             model: model_name(tokenizer.get_model()).to_owned(),
             raw: raw.len(),
-            normalized: normalized.len(),
+            normalized: late.len(),
             left_strips: all().filter(|t| t.lstrip).count(),
             right_strips: all().filter(|t| t.rstrip).count(),
             single_words: all().filter(|t| t.single_word).count(),
@@ -62,7 +63,7 @@ impl CutPolicy {
 
         let mut refusals = Vec::new();
         let mut at_raw = !raw.is_empty();
-        let mut at_normalized = !normalized.is_empty();
+        let mut at_normalized = !late.is_empty();
         if !at_raw && !at_normalized {
             refusals.push("there are no added tokens".to_owned());
         }
@@ -80,7 +81,7 @@ impl CutPolicy {
         if at_normalized && !is_identity(&normalizer) && weakness != Weakness::NormalizedAlways {
             refusals.push(format!(
                 "not at the {} normalized added tokens: the normalizer changes the text first",
-                normalized.len()
+                late.len()
             ));
             at_normalized = false;
         }
@@ -89,7 +90,7 @@ impl CutPolicy {
             frontier: Frontier::new(raw.iter().map(|t| t.content.as_str())),
             raw: at_raw.then(|| Tokens::new(&raw, weakness)).transpose()?,
             normalized: at_normalized
-                .then(|| Tokens::new(&normalized, weakness))
+                .then(|| Tokens::new(&late, weakness))
                 .transpose()?,
             min_segment: MIN_SEGMENT,
             pipeline,

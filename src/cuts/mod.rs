@@ -22,8 +22,8 @@
 //! # Cuts at raw added tokens
 //!
 //! Let no added token be `single_word`, let `[s, e)` be a match of the raw scan of `t`, and `p` the
-//! start of its piece (`p = s` without `lstrip`), `p <= s`. **Then `p` is a cut**, whatever the
-//! normalizer, pre-tokenizer and model are.
+//! start of its piece (`p = s` without `lstrip`). If the piece is not *tangled* (below), **then `p`
+//! is a cut**, whatever the normalizer, pre-tokenizer and model are.
 //!
 //! *Right part.* The match before ends at or before `p`: either `p = s`, or `lstrip` moved it and
 //! stopped at the end of the piece before. The scan of `t` found nothing between that end and `s`,
@@ -35,12 +35,18 @@
 //!
 //! *Left part.* A match of `t` before `p` ends at or before `p`, and was the longest at its start,
 //! so it is the longest within `t[..p]` as well; where `t` has no match, `t[..p]` has none. The
-//! plain pieces are therefore the same. The piece of the last match may be shorter (its `rstrip`
-//! ran on past `p`, over whitespace in which `[s, e)` starts): it gives its one id all the same. ∎
+//! start of a piece looks left, so it is the same, and so are the plain pieces. The piece of the
+//! last match may be shorter (its `rstrip` ran on past `p`, over whitespace in which `[s, e)`
+//! starts): it gives its one id all the same. ∎
 //!
-//! (`p > s` happens: an `rstrip` token swallows whitespace in which an `lstrip` token starts. Such
-//! a position is not a cut. With `single_word`, discarding looks at the neighbour characters, and a
-//! discarded match still consumes text; we make no cuts at all then.)
+//! *Tangled.* If an `rstrip` token swallows whitespace in which an `lstrip` token starts, the
+//! backend lets the piece of the second start at the end of the swallowed run, behind its own match:
+//! it slices backwards and panics, or drops the token. Here the start of a piece looks right, up to
+//! the end of the run. Such a piece and all others that start before the end of that run are
+//! tangled. So the run stays in one segment, and the same thing happens to it as in the whole text.
+//!
+//! With `single_word`, discarding looks at the neighbour characters, and a discarded match still
+//! consumes text; we make no cuts at all then.
 //!
 //! # Cuts at normalized added tokens
 //!
@@ -57,8 +63,10 @@
 //! starts at `s < f` is a raw match of `u`.** By induction from the left: let both scans stand at
 //! the same place before `f`. An added token that occurs at `s < f` in one of the texts either ends
 //! by `l` and occurs in both, or runs past `l`, and then `u[s..l)` is a proper prefix of it, which
-//! the choice of `f` forbids. So the longest occurrence at each `s < f` is the same in both. The
-//! start of its piece looks at text left of `s` only, so **its cut `p` is a cut of `u` as well.** ∎
+//! the choice of `f` forbids. So the longest occurrence at each `s < f` is the same in both, and it
+//! ends by `l`. The start of its piece, and whether it is tangled (is there a tangled piece before,
+//! with nothing but whitespace up to the first character of the match, inclusive?), are decided by
+//! common text, so **its cut `p` is a cut of `u` as well.** ∎
 //!
 //! The strict `s < f` matters: at `s = f` the match of `t` may end beyond `l`, where `u` differs.
 //! Cuts at normalized tokens are not transferred that way (a raw token of `u` beyond `l` may cover

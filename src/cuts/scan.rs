@@ -1,9 +1,9 @@
 //! The cuts of one text, left to right: a scan for added tokens that mirrors the backend's.
 //!
 //! The raw tokens split the text into pieces; if cuts at normalized tokens are allowed (identity
-//! normalizer), each plain piece is scanned for them. Positions where an `rstrip` token swallowed
-//! the start of an `lstrip` token are passed over (see the module above). The cuts come in strictly
-//! increasing order. Lazy, O(bytes scanned), no allocation.
+//! normalizer), each plain piece is scanned for them. Where an `rstrip` token swallowed the start of
+//! an `lstrip` token, nothing is cut up to the end of the swallowed whitespace (see the module
+//! above). The cuts come in strictly increasing order. Lazy, O(bytes scanned), no allocation.
 
 use aho_corasick::{FindIter, Input};
 
@@ -86,15 +86,14 @@ impl Iterator for Cuts<'_, '_> {
     fn next(&mut self) -> Option<Cut> {
         loop {
             let inner = self.plain.as_mut().and_then(Iterator::next);
-            let (piece, kind) = match inner {
-                Some(piece) => (piece, CutKind::Normalized),
-                None => {
-                    let piece = self.next_raw.take()?;
-                    self.next_raw_piece(piece.end);
-                    (piece, CutKind::Raw)
-                }
+            let (piece, kind) = if let Some(piece) = inner {
+                (piece, CutKind::Normalized)
+            } else {
+                let piece = self.next_raw.take()?;
+                self.next_raw_piece(piece.end);
+                (piece, CutKind::Raw)
             };
-            if piece.start <= piece.anchor {
+            if piece.is_cut {
                 return Some(Cut {
                     at: piece.start,
                     anchor: piece.anchor,
@@ -110,6 +109,7 @@ struct Piece {
     start: usize,
     end: usize,
     anchor: usize,
+    is_cut: bool,
 }
 
 /// The pieces of the matched tokens in a part of a text.
@@ -119,6 +119,8 @@ struct Pieces<'p, 't> {
     matches: FindIter<'p, 't>,
     /// End of the piece before, where `lstrip` stops.
     floor: usize,
+    /// Up to where nothing is cut, as an `rstrip` token swallowed the start of an `lstrip` token.
+    tangled: usize,
     /// End of the part, where `rstrip` stops.
     end: usize,
     weakness: Weakness,
@@ -133,8 +135,23 @@ impl<'p, 't> Pieces<'p, 't> {
                 .automaton
                 .find_iter(Input::new(text).range(from..end)),
             floor: from,
+            tangled: from,
             end,
             weakness,
+        }
+    }
+}
+
+impl Pieces<'_, '_> {
+    /// Left over whitespace from `anchor`, but not past the end of the piece before.
+    fn strip_left(&self, anchor: usize) -> usize {
+        let stop = match self.weakness {
+            Weakness::NoStripStop => 0,
+            _ => self.floor,
+        };
+        match self.text.get(stop..anchor) {
+            Some(before) => stop + before.trim_end().len(),
+            None => stop,
         }
     }
 }
@@ -147,16 +164,13 @@ impl Iterator for Pieces<'_, '_> {
         let strip = self.tokens.strips[found.pattern().as_usize()];
         let anchor = found.start();
         let start = if strip.left {
-            let stop = match self.weakness {
-                Weakness::NoStripStop => 0,
-                _ => self.floor,
-            };
-            self.text
-                .get(stop..anchor)
-                .map_or(self.floor, |before| stop + before.trim_end().len())
+            self.strip_left(anchor)
         } else {
             anchor
         };
+        if start > anchor {
+            self.tangled = self.tangled.max(start);
+        }
         let end = if strip.right {
             let after = &self.text[found.end()..self.end];
             self.end - after.trim_start().len()
@@ -164,6 +178,11 @@ impl Iterator for Pieces<'_, '_> {
             found.end()
         };
         self.floor = end;
-        Some(Piece { start, end, anchor })
+        Some(Piece {
+            start,
+            end,
+            anchor,
+            is_cut: start >= self.tangled && start <= anchor,
+        })
     }
 }

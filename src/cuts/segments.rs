@@ -46,7 +46,7 @@ impl Iterator for Segments<'_, '_> {
             let anchor = (cut.kind == CutKind::Raw).then_some(cut.anchor);
             if cut.at == self.start {
                 self.anchor = anchor;
-            } else if cut.at - self.start >= self.min {
+            } else if cut.at.saturating_sub(self.start) >= self.min {
                 let segment = Segment {
                     start: self.start,
                     end: cut.at,

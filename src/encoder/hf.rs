@@ -15,6 +15,9 @@ pub struct HfEncoder {
 
 impl HfEncoder {
     /// Loads what `backend_tokenizer.to_str()` returned.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate cannot load it.
     pub fn from_json(json: &str) -> Result<Self, Error> {
         let mut tokenizer: Tokenizer = json
             .parse()

@@ -13,6 +13,9 @@ use crate::error::Error;
 /// A pure function from text to token ids.
 pub trait Encoder: Send + Sync {
     /// Appends the ids of `text` to `out`. On an error `out` is left as it was.
+    ///
+    /// # Errors
+    /// If the backend refuses the text.
     fn encode(&self, text: &str, out: &mut Vec<u32>) -> Result<(), Error>;
 
     /// The name shown to users.

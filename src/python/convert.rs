@@ -10,14 +10,18 @@ use minijinja::value::Tuple;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::semantics::Dict;
-use crate::template::CLOCK;
 
 /// Rule bit: top-level keys of a message whose value is `None` are dropped (transformers 5).
 pub const RULE_DROP_NULL: u32 = 1;
 /// Rule bit: the reasoning fields of a message are copied to each other (transformers 5).
 pub const RULE_ALIAS_REASONING: u32 = 2;
+/// Rule bit: report the aspects of a call's shape that were never checked against the reference.
+pub const RULE_WATCH_SHAPES: u32 = 4;
+/// Rule bit: let the id oracle look at the ids.
+pub const RULE_WATCH_IDS: u32 = 8;
 
 /// The names under which a message's reasoning is passed, the standard one first
 /// (`_REASONING_FIELDS` of `transformers/utils/chat_template_utils.py`).
@@ -47,18 +51,17 @@ pub fn messages(list: &Bound<'_, PyAny>, rules: u32) -> Converted<Vec<Value>> {
     Ok(converted)
 }
 
-/// The template's context: `variables`, the clock's texts and the messages.
-pub fn context(
+/// A call of a template with converted `messages`.
+pub fn call(
     variables: &Bound<'_, PyDict>,
     clock: &Bound<'_, PyDict>,
     messages: Vec<Value>,
-) -> Converted<Value> {
-    let mut entries = Vec::with_capacity(variables.len() + 2);
-    // First, so that no variable of the caller can hide it.
-    entries.push((Value::from(CLOCK), Value::from_object(dict(clock, 0)?)));
-    entries.push((Value::from("messages"), Value::from_object(messages)));
-    entries.extend(pairs(variables, 0)?);
-    Ok(Value::from_object(Dict::new(entries)))
+) -> Converted<Call> {
+    Ok(Call {
+        messages,
+        variables: pairs(variables, 0)?,
+        clock: dict(clock, 0)?,
+    })
 }
 
 fn message(source: &Bound<'_, PyDict>, rules: u32) -> Converted<Value> {

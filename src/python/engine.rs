@@ -8,16 +8,19 @@ use pyo3::types::PyDict;
 
 use super::conversation::messages_of;
 use super::convert;
+use super::convert::RULE_WATCH_IDS;
 use super::guard::guarded;
 use super::prompt::{IntTable, Prompt};
-use super::template::Template;
+use super::template::{Rendered, Template};
+use crate::cuts::Weakness;
 use crate::engine::{self, Encoded};
 use crate::error::{Category, Error, Reason};
+use crate::verify::{Fault, Verified};
 
 /// Encoder, cut policy and checkpoints of one backend.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Engine {
-    inner: engine::Engine,
+    inner: Arc<Verified>,
     table: Arc<IntTable>,
 }
 
@@ -25,9 +28,33 @@ fn tokenizer_reason(_: Error) -> Reason {
     Reason::new(Category::Tokenizer, "encode")
 }
 
+fn unchecked(text: String) -> Rendered {
+    Rendered {
+        text,
+        unseen: Vec::new(),
+    }
+}
+
 impl Engine {
-    fn prompt_of(&self, outcome: Result<(String, Encoded), Reason>) -> Prompt {
+    fn of(inner: Verified) -> Self {
+        Engine {
+            table: Arc::new(IntTable::new(inner.engine().vocab_size())),
+            inner: Arc::new(inner),
+        }
+    }
+
+    fn prompt_of(&self, outcome: Result<(Rendered, Encoded), Reason>) -> Prompt {
         Prompt::new(outcome, Arc::clone(&self.table))
+    }
+
+    fn encode_text(&self, namespace: u64, text: &str, rules: u32) -> Result<Encoded, Reason> {
+        let encoded = guarded("encode", || {
+            self.inner.encode(namespace, text).map_err(tokenizer_reason)
+        })?;
+        if rules & RULE_WATCH_IDS != 0 {
+            self.inner.observe(text, &encoded.ids);
+        }
+        Ok(encoded)
     }
 }
 
@@ -41,19 +68,82 @@ impl Engine {
         let inner = py
             .detach(|| {
                 guarded("load", || {
-                    Ok(engine::Engine::from_json(backend_json, budget))
+                    Ok(engine::Engine::from_json(backend_json, budget).and_then(Verified::new))
                 })
             })
             .map_err(|reason| PyValueError::new_err(reason.to_string()))?
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let table = Arc::new(IntTable::new(inner.vocab_size()));
-        Ok(Engine { inner, table })
+        Ok(Engine::of(inner))
+    }
+
+    /// An engine with a fault put in, for tests of the verification: `cut`, `chunk`, `trie` or `encoder`.
+    #[staticmethod]
+    fn with_fault(backend_json: &str, budget: usize, fault: &str) -> PyResult<Self> {
+        let (weakness, fault) = match fault {
+            "cut" => (Weakness::NoFrontier, None),
+            "chunk" => (Weakness::None, Some(Fault::Chunk)),
+            "trie" => (Weakness::None, Some(Fault::Trie)),
+            "encoder" => (Weakness::None, Some(Fault::Encoder)),
+            other => return Err(PyValueError::new_err(format!("no such fault: {other}"))),
+        };
+        let inner = engine::Engine::weakened(backend_json, budget, weakness, None)
+            .and_then(Verified::new)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Engine::of(match fault {
+            Some(fault) => inner.with_fault(fault),
+            None => inner,
+        }))
     }
 
     /// Number of ids, added tokens included.
     #[getter]
     fn vocab_size(&self) -> usize {
-        self.inner.vocab_size()
+        self.inner.engine().vocab_size()
+    }
+
+    /// The derived cut policy, for people.
+    fn describe(&self) -> String {
+        self.inner.engine().policy().to_string()
+    }
+
+    /// What is held and what was done so far, by name.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let s = self.inner.statistics();
+        let stats = PyDict::new(py);
+        stats.set_item("nodes", s.nodes)?;
+        stats.set_item("chunks", s.chunks)?;
+        stats.set_item("bytes", s.bytes)?;
+        stats.set_item("budget", s.budget)?;
+        stats.set_item("evictions", s.evictions)?;
+        stats.set_item("texts", s.texts)?;
+        stats.set_item("hits", s.hits)?;
+        stats.set_item("kept_tokens", s.kept_tokens)?;
+        stats.set_item("shared_tokens", s.shared_tokens)?;
+        stats.set_item("encoded_tokens", s.encoded_tokens)?;
+        Ok(stats)
+    }
+
+    /// What the id oracle saw: texts encoded again in full, texts that differed, and whether
+    /// incremental encoding is still on.
+    fn verification(&self) -> (u64, usize, bool) {
+        let v = self.inner.verification();
+        (v.checked, v.different, v.incremental)
+    }
+
+    /// The first texts whose ids differed: `(text, ids, ids of a full encode)`.
+    fn divergences(&self) -> Vec<(String, Vec<u32>, Vec<u32>)> {
+        let divergences = self.inner.divergences().into_iter();
+        divergences.map(|d| (d.text, d.got, d.want)).collect()
+    }
+
+    /// Forgets all checkpoints.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| self.inner.engine().clear());
+    }
+
+    /// Forgets the checkpoints of one namespace.
+    fn drop_namespace(&self, py: Python<'_>, namespace: u64) {
+        py.detach(|| self.inner.engine().drop_namespace(namespace));
     }
 
     /// Renders and encodes a conversation.
@@ -68,40 +158,34 @@ impl Engine {
         rules: u32,
         namespace: u64,
     ) -> Prompt {
-        let outcome = template.get().compiled().and_then(|template| {
-            let context = convert::context(variables, clock, messages_of(messages, rules)?)?;
+        let template = template.get();
+        let outcome = template.usable().and_then(|_| {
+            let call = convert::call(variables, clock, messages_of(messages, rules)?)?;
             py.detach(|| {
-                let text = guarded("render", || template.render(context))?;
-                let encoded = guarded("encode", || {
-                    self.inner
-                        .encode(namespace, &text)
-                        .map_err(tokenizer_reason)
-                })?;
-                Ok((text, encoded))
+                let rendered = template.render_call(call, rules)?;
+                let encoded = self.encode_text(namespace, &rendered.text, rules)?;
+                Ok((rendered, encoded))
             })
         });
         self.prompt_of(outcome)
     }
 
     /// Encodes a text, with checkpoints.
-    fn encode(&self, py: Python<'_>, text: String, namespace: u64) -> Prompt {
-        let encoded = py.detach(|| {
-            guarded("encode", || {
-                self.inner
-                    .encode(namespace, &text)
-                    .map_err(tokenizer_reason)
-            })
-        });
-        self.prompt_of(encoded.map(|encoded| (text, encoded)))
+    fn encode(&self, py: Python<'_>, text: String, namespace: u64, rules: u32) -> Prompt {
+        let encoded = py.detach(|| self.encode_text(namespace, &text, rules));
+        self.prompt_of(encoded.map(|encoded| (unchecked(text), encoded)))
     }
 
     /// Encodes a text in one call of the `tokenizers` crate: the oracle.
     fn encode_full(&self, py: Python<'_>, text: String) -> Prompt {
         let encoded = py.detach(|| {
             guarded("encode", || {
-                self.inner.encode_full(&text).map_err(tokenizer_reason)
+                self.inner
+                    .engine()
+                    .encode_full(&text)
+                    .map_err(tokenizer_reason)
             })
         });
-        self.prompt_of(encoded.map(|ids| (text, Encoded { ids, kept: 0 })))
+        self.prompt_of(encoded.map(|ids| (unchecked(text), Encoded { ids, kept: 0 })))
     }
 }

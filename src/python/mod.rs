@@ -23,6 +23,10 @@ mod _native {
     #[pymodule_export]
     const RULE_DROP_NULL: u32 = super::convert::RULE_DROP_NULL;
     #[pymodule_export]
+    const RULE_WATCH_IDS: u32 = super::convert::RULE_WATCH_IDS;
+    #[pymodule_export]
+    const RULE_WATCH_SHAPES: u32 = super::convert::RULE_WATCH_SHAPES;
+    #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
     use super::prompt::Prompt;

@@ -6,8 +6,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyInt, PyList};
 
+use super::template::Rendered;
 use crate::engine::Encoded;
 use crate::error::Reason;
+use crate::shape::Key;
 
 /// The Python ints of a tokenizer's ids, made once and shared by every list handed out.
 pub struct IntTable {
@@ -44,14 +46,22 @@ impl IntTable {
 /// Ids of one text, or the reason why the reference has to serve the call.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Prompt {
-    outcome: Result<(String, Encoded), Reason>,
+    outcome: Result<(Rendered, Encoded), Reason>,
     table: Arc<IntTable>,
 }
 
 impl Prompt {
     /// Wraps what the engine returned for a text.
-    pub fn new(outcome: Result<(String, Encoded), Reason>, table: Arc<IntTable>) -> Self {
+    pub fn new(outcome: Result<(Rendered, Encoded), Reason>, table: Arc<IntTable>) -> Self {
         Prompt { outcome, table }
+    }
+
+    /// A text that was not encoded.
+    pub fn of_text(outcome: Result<Rendered, Reason>) -> Self {
+        Prompt {
+            outcome: outcome.map(|rendered| (rendered, Encoded::default())),
+            table: Arc::new(IntTable::new(0)),
+        }
     }
 
     fn ids(&self) -> &[u32] {
@@ -80,7 +90,17 @@ impl Prompt {
     /// The rendered text.
     #[getter]
     fn text(&self) -> &str {
-        self.outcome.as_ref().map_or("", |(text, _)| text)
+        self.outcome.as_ref().map_or("", |(r, _)| &r.text)
+    }
+
+    /// Shape keys of the call that were never checked against the reference, with the index of the
+    /// message where each was met.
+    #[getter]
+    fn unseen(&self) -> Vec<(Key, usize)> {
+        self.outcome
+            .as_ref()
+            .map(|(r, _)| r.unseen.clone())
+            .unwrap_or_default()
     }
 
     fn __len__(&self) -> usize {

@@ -1,23 +1,49 @@
 //! A compiled chat template, or the reason why there is none.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::conversation::messages_of;
 use super::convert;
+use super::convert::RULE_WATCH_SHAPES;
 use super::guard::guarded;
+use super::prompt::Prompt;
+use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::template::{ChatTemplate, Refusal};
+use crate::shape::{Key, Ledger};
+use crate::template::{ChatTemplate, Fault, Refusal};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Template {
     compiled: Result<ChatTemplate, (Reason, usize)>,
+    ledger: Ledger,
+}
+
+/// A rendered text, and which aspects of its call were never checked.
+pub struct Rendered {
+    pub text: String,
+    pub unseen: Vec<(Key, usize)>,
 }
 
 impl Template {
+    /// Renders `call`; `rules` say whether shapes are watched.
+    pub fn render_call(&self, call: Call, rules: u32) -> Result<Rendered, Reason> {
+        let template = self.usable()?;
+        let unseen = if rules & RULE_WATCH_SHAPES == 0 {
+            Vec::new()
+        } else {
+            guarded("shape", || {
+                self.ledger.unseen(&call.shape(template.words()))
+            })?
+        };
+        let text = guarded("render", || template.render(call))?;
+        Ok(Rendered { text, unseen })
+    }
+
     /// The compiled template, or why the reference serves it.
-    pub fn compiled(&self) -> Result<&ChatTemplate, Reason> {
+    pub fn usable(&self) -> Result<&ChatTemplate, Reason> {
         self.compiled.as_ref().map_err(|(reason, _)| reason.clone())
     }
 }
@@ -35,7 +61,26 @@ impl Template {
                     })
                 })
         });
-        Template { compiled }
+        Template {
+            compiled,
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// A template with a fault put in, for tests of the verification: `filter` or `gate`.
+    #[staticmethod]
+    fn with_fault(source: &str, fault: &str) -> PyResult<Self> {
+        let fault = match fault {
+            "filter" => Fault::Filter,
+            "gate" => Fault::Gate,
+            other => return Err(PyValueError::new_err(format!("no such fault: {other}"))),
+        };
+        let compiled = ChatTemplate::compile_with(source, Some(fault))
+            .map_err(|r| (Reason::new(Category::Template, r.construct), r.line));
+        Ok(Template {
+            compiled,
+            ledger: Ledger::default(),
+        })
     }
 
     /// `template:<construct>` if the reference has to serve this template.
@@ -59,7 +104,7 @@ impl Template {
             .unwrap_or_default()
     }
 
-    /// Renders to `(text, None)`, or `(None, reason)` if the reference has to.
+    /// Renders a conversation without encoding it.
     fn render(
         &self,
         py: Python<'_>,
@@ -67,14 +112,41 @@ impl Template {
         variables: &Bound<'_, PyDict>,
         clock: &Bound<'_, PyDict>,
         rules: u32,
-    ) -> (Option<String>, Option<String>) {
-        let rendered = self.compiled().and_then(|template| {
-            let context = convert::context(variables, clock, messages_of(messages, rules)?)?;
-            py.detach(|| guarded("render", || template.render(context)))
+    ) -> Prompt {
+        let outcome = self.usable().and_then(|_| {
+            let call = convert::call(variables, clock, messages_of(messages, rules)?)?;
+            py.detach(|| self.render_call(call, rules))
         });
-        match rendered {
-            Ok(text) => (Some(text), None),
-            Err(reason) => (None, Some(reason.to_string())),
-        }
+        Prompt::of_text(outcome)
+    }
+
+    /// All shape keys of a call; none if it cannot be native.
+    fn shape(
+        &self,
+        messages: &Bound<'_, PyAny>,
+        variables: &Bound<'_, PyDict>,
+        rules: u32,
+    ) -> Vec<Key> {
+        let clock = PyDict::new(messages.py());
+        let keys = self.usable().and_then(|template| {
+            let call = convert::call(variables, &clock, messages_of(messages, rules)?)?;
+            Ok(call.shape(template.words()))
+        });
+        keys.unwrap_or_default()
+    }
+
+    /// Notes that calls with these shape keys gave the reference's text.
+    fn accept(&self, keys: Vec<Key>) {
+        self.ledger.accept(&keys);
+    }
+
+    /// Sends every call with one of these shape keys to the reference from now on.
+    fn quarantine(&self, keys: Vec<Key>) {
+        self.ledger.quarantine(&keys);
+    }
+
+    /// How many shape keys were accepted, and how many are in quarantine.
+    fn shapes(&self) -> (usize, usize) {
+        self.ledger.sizes()
     }
 }

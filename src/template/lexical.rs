@@ -1,10 +1,14 @@
-//! What must be settled before the syntax tree exists: newlines, escapes, number literals.
+//! What must be settled before the syntax tree exists: newlines, literals, the `generation` tag.
 //!
 //! jinja2 normalises newlines and drops one trailing newline before it looks at a template
 //! (`Lexer.tokeniter`); [`normalize`] does the same. The two lexers then agree on where text ends and
 //! a tag begins, but not on every literal: a few escapes and number spellings mean something else in
-//! Python, and the tree holds only their values. [`check`] reads the tokens and refuses those.
-//! Cost: one pass over the source, once per template.
+//! Python, and the tree holds only their values. [`lex`] reads the tokens and refuses those.
+//!
+//! The `generation` tag of transformers is unknown to minijinja. To jinja2 it is a call block: its
+//! body is a scope of its own that sees the names around it, which is what `with` without assignments
+//! is in minijinja. The tag name is replaced in place, so white space control and lines stay as they
+//! are. Cost: one pass over the source, once per template.
 
 use minijinja::machinery::{self, Token};
 use minijinja::syntax::SyntaxConfig;
@@ -18,10 +22,21 @@ pub fn normalize(source: &str) -> String {
     text
 }
 
-/// The construct that makes the two lexers disagree, if there is one.
+/// A source that both lexers read alike.
+pub struct Lexed {
+    /// The normalised source without `generation` tags.
+    pub source: String,
+    /// Whether a filter that returns `markupsafe.Markup` may be used.
+    pub markup: bool,
+}
+
+/// Filters that return `markupsafe.Markup`.
+const MARKUP_FILTERS: [&str; 4] = ["safe", "e", "escape", "forceescape"];
+
+/// Checks the tokens of `source`, which must be normalised.
 ///
-/// `source` must be normalised.
-pub fn check(source: &str, syntax: &SyntaxConfig) -> Result<(), &'static str> {
+/// The error is the construct that makes the two lexers disagree.
+pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     // White space to the lexer of one side only; it decides what `-` strips.
     if source.contains(|c| ('\u{1c}'..='\u{1f}').contains(&c) || c == '\u{b}') {
         return Err("control-character");
@@ -29,6 +44,10 @@ pub fn check(source: &str, syntax: &SyntaxConfig) -> Result<(), &'static str> {
     if has_raw_block(source) {
         return Err("raw");
     }
+    let mut rewritten = String::with_capacity(source.len());
+    let mut copied = 0;
+    let mut markup = false;
+    let mut place = Place::Inside;
     for token in machinery::tokenize(source, false, syntax.clone()) {
         let Ok((token, span)) = token else {
             return Err("syntax");
@@ -36,14 +55,45 @@ pub fn check(source: &str, syntax: &SyntaxConfig) -> Result<(), &'static str> {
         let text = source
             .get(span.start_offset as usize..span.end_offset as usize)
             .unwrap_or_default();
+        let before = std::mem::replace(&mut place, Place::Inside);
+        if before == Place::AfterGeneration && !matches!(token, Token::BlockEnd) {
+            return Err("generation");
+        }
         match token {
+            Token::BlockStart => place = Place::TagName,
+            Token::Ident(name) => {
+                markup |= MARKUP_FILTERS.contains(&name);
+                let replacement = match name {
+                    "generation" => Some("with"),
+                    "endgeneration" => Some("endwith"),
+                    _ => None,
+                };
+                if let (Place::TagName, Some(replacement)) = (before, replacement) {
+                    rewritten.push_str(&source[copied..span.start_offset as usize]);
+                    rewritten.push_str(replacement);
+                    copied = span.end_offset as usize;
+                    place = Place::AfterGeneration;
+                }
+            }
             Token::String(_) if !escapes_agree(text) => return Err("escape"),
             Token::Int(_) | Token::Int128(_) if !is_plain_integer(text) => return Err("number"),
             Token::Float(_) if !is_plain_float(text) => return Err("number"),
             _ => {}
         }
     }
-    Ok(())
+    rewritten.push_str(&source[copied..]);
+    Ok(Lexed {
+        source: rewritten,
+        markup,
+    })
+}
+
+/// Where in a tag the token before left us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    TagName,
+    AfterGeneration,
+    Inside,
 }
 
 /// `{% raw %}` never reaches the tree, and its white space rules are their own.
@@ -106,7 +156,18 @@ mod tests {
     use super::*;
 
     fn check_default(source: &str) -> Result<(), &'static str> {
-        check(source, &SyntaxConfig::default())
+        lex(source, &SyntaxConfig::default()).map(|_| ())
+    }
+
+    #[test]
+    fn generation_is_a_scope() {
+        let lexed = lex(
+            "{% generation %}generation{%- endgeneration +%}{{ generation|e }}",
+            &SyntaxConfig::default(),
+        );
+        let lexed = lexed.map(|l| (l.source, l.markup));
+        let want = "{% with %}generation{%- endwith +%}{{ generation|e }}";
+        assert_eq!(lexed, Ok((want.to_owned(), true)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use minijinja::value::ValueKind;
 
 use super::scope::Scope;
 use crate::semantics::{filters, functions, methods, tests};
+use crate::shape::{MAX_NEEDLES, Words};
 
 /// What made the reference serve the template, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,10 +46,12 @@ pub struct Lowering<'s> {
     pub tree: Stmt<'s>,
     /// Formats whose text the caller has to supply at each render.
     pub clock_formats: Vec<String>,
+    /// What the template can tell conversations apart by.
+    pub words: Words,
 }
 
-/// Proves or rewrites every node of `tree`.
-pub fn lower<'s>(tree: &Stmt<'s>) -> Lowered<Lowering<'s>> {
+/// Proves or rewrites every node of `tree`; `markup` says whether a value can be a `Markup`.
+pub fn lower<'s>(tree: &Stmt<'s>, markup: bool) -> Lowered<Lowering<'s>> {
     let Stmt::Template(template) = tree else {
         return refuse("syntax", Span::default());
     };
@@ -58,12 +61,15 @@ pub fn lower<'s>(tree: &Stmt<'s>) -> Lowered<Lowering<'s>> {
     })?;
     let mut walk = Walk {
         scope,
+        markup,
         clock_formats: Vec::new(),
+        words: Words::default(),
     };
     let children = walk.body(&template.children)?;
     Ok(Lowering {
         tree: Stmt::Template(Spanned::new(ast::Template { children }, template.span())),
         clock_formats: walk.clock_formats,
+        words: walk.words,
     })
 }
 
@@ -95,9 +101,29 @@ const LOOP_ATTRIBUTES: &[&str] = &[
     "depth0",
 ];
 
+/// Methods whose first argument a text is searched for.
+const SEARCH_METHODS: &[&str] = &[
+    "startswith",
+    "endswith",
+    "split",
+    "rsplit",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "count",
+    "replace",
+    "partition",
+    "rpartition",
+    "removeprefix",
+    "removesuffix",
+];
+
 struct Walk<'s> {
     scope: Scope<'s>,
+    markup: bool,
     clock_formats: Vec<String>,
+    words: Words,
 }
 
 impl<'s> Walk<'s> {
@@ -125,6 +151,10 @@ impl<'s> Walk<'s> {
                 s.span(),
             )),
             Stmt::WithBlock(s) => {
+                // The body of a `generation` tag is a function to jinja2: no loop reaches into it.
+                if s.assignments.is_empty() && super::scope::leaves_loop(&s.body) {
+                    return refuse("generation:break", s.span());
+                }
                 // jinja2 evaluates all values of one `with` in the outer scope, minijinja one by one.
                 if s.assignments.len() > 1 {
                     return refuse("with:several", s.span());
@@ -293,7 +323,12 @@ impl<'s> Walk<'s> {
                 self.readable(s.id, s.span())?;
                 var(s.id, s.span())
             }
-            Expr::Const(s) => constant(s.value.clone(), s.span()),
+            Expr::Const(s) => {
+                if let Some(text) = s.value.as_str() {
+                    self.words.names.insert(text.to_owned());
+                }
+                constant(s.value.clone(), s.span())
+            }
             Expr::Slice(s) => {
                 let mut args = Vec::new();
                 for bound in [&s.start, &s.stop, &s.step] {
@@ -393,8 +428,9 @@ impl<'s> Walk<'s> {
         let both = |kind| kinds == (kind, kind);
         let name = match s.op {
             BinOpKind::ScAnd | BinOpKind::ScOr => None,
-            // A string on one side leaves a concatenation or an error, in both engines.
-            BinOpKind::Add if either_str => None,
+            // A string on one side leaves a concatenation or an error, in both engines; but a `Markup`
+            // on the other side would escape it.
+            BinOpKind::Add if either_str && !self.markup => None,
             BinOpKind::Concat if both(Static::Str) => None,
             // Equality with a string is false for every other type, in both engines.
             BinOpKind::Eq | BinOpKind::Ne if either_str => None,
@@ -426,6 +462,9 @@ impl<'s> Walk<'s> {
             BinOpKind::Concat => Some("op:concat"),
             BinOpKind::In => Some("op:in"),
         };
+        if matches!(s.op, BinOpKind::In) {
+            self.needle(&s.left);
+        }
         let (left, right) = (self.expr(&s.left)?, self.expr(&s.right)?);
         Ok(match name {
             Some(name) => operator(name, left, vec![right], s.span()),
@@ -534,7 +573,20 @@ impl<'s> Walk<'s> {
         )))
     }
 
+    /// Notes a literal string that texts are searched for.
+    fn needle(&mut self, expr: &Expr<'s>) {
+        if let Expr::Const(s) = expr
+            && let Some(text) = s.value.as_str()
+            && !text.is_empty()
+            && self.words.needles.len() < MAX_NEEDLES
+            && !self.words.needles.iter().any(|known| known == text)
+        {
+            self.words.needles.push(text.to_owned());
+        }
+    }
+
     fn attribute(&mut self, s: &Spanned<ast::GetAttr<'s>>) -> Lowered<Expr<'s>> {
+        self.words.names.insert(s.name.to_owned());
         if let Expr::Var(base) = &s.expr {
             let native = Expr::GetAttr(Spanned::new(
                 ast::GetAttr {
@@ -623,6 +675,11 @@ impl<'s> Walk<'s> {
                 }
                 if !methods::NAMES.contains(&method.name) {
                     return refuse(format!("method:{}", method.name), s.span());
+                }
+                if SEARCH_METHODS.contains(&method.name)
+                    && let Some(CallArg::Pos(needle)) = s.args.first()
+                {
+                    self.needle(needle);
                 }
                 Expr::GetAttr(Spanned::new(
                     ast::GetAttr {

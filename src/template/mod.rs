@@ -18,13 +18,12 @@ use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
+use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::semantics::{self, Unproved};
+use crate::shape::Words;
 
 pub use lower::Refusal;
-
-/// Name of the context entry that holds the texts for `strftime_now`; no template can spell it.
-pub const CLOCK: &str = "strftime_now()";
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut env = semantics::environment();
@@ -52,6 +51,7 @@ struct Program<'s> {
     instructions: Instructions<'s>,
     blocks: BTreeMap<&'s str, Instructions<'s>>,
     clock_formats: Vec<String>,
+    words: Words,
     size_hint: usize,
 }
 
@@ -63,41 +63,77 @@ self_cell::self_cell!(
     }
 );
 
+/// A fault put in on purpose, to prove that verification would find it. Never in use otherwise.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The filter `trim` does nothing.
+    Filter,
+    /// Nothing is rewritten: the engine's own operators are at work.
+    Gate,
+}
+
+static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut env = ENVIRONMENT.clone();
+    env.add_filter("trim", |value: Value| value);
+    env
+});
+
 /// A compiled chat template. Immutable, shared between threads.
 pub struct ChatTemplate {
     compiled: Compiled,
+    fault: Option<Fault>,
 }
 
 impl ChatTemplate {
     /// Compiles `source`, or says which construct is not proved equal to jinja2.
     pub fn compile(source: &str) -> Result<Self, Refusal> {
-        let compiled = Compiled::try_new(lexical::normalize(source), |source| {
-            let refuse = |construct: &str, line: Option<usize>| Refusal {
-                construct: construct.to_owned(),
-                line: line.unwrap_or(1),
-            };
-            lexical::check(source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
-            let tree = machinery::parse(source, "template", SYNTAX.clone())
-                .map_err(|e| refuse("syntax", e.line()))?;
-            let lowering = lower::lower(&tree)?;
-            Ok(Program::generate(source, lowering))
-        })?;
-        Ok(ChatTemplate { compiled })
+        Self::compile_with(source, None)
     }
 
-    /// Formats that the template gives to `strftime_now`; [`CLOCK`] in the context maps each to its
-    /// text at this moment.
+    /// A template with a fault.
+    #[doc(hidden)]
+    pub fn compile_with(source: &str, fault: Option<Fault>) -> Result<Self, Refusal> {
+        let refuse = |construct: &str, line: Option<usize>| Refusal {
+            construct: construct.to_owned(),
+            line: line.unwrap_or(1),
+        };
+        let source = lexical::normalize(source);
+        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
+        let compiled = Compiled::try_new(lexed.source, |source| {
+            let tree = machinery::parse(source, "template", SYNTAX.clone())
+                .map_err(|e| refuse("syntax", e.line()))?;
+            let mut lowering = lower::lower(&tree, lexed.markup)?;
+            if fault == Some(Fault::Gate) {
+                lowering.tree = tree;
+            }
+            Ok(Program::generate(source, lowering))
+        })?;
+        Ok(ChatTemplate { compiled, fault })
+    }
+
+    /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
     pub fn clock_formats(&self) -> &[String] {
         &self.compiled.borrow_dependent().clock_formats
     }
 
-    /// Renders with `context`, a [`semantics::Dict`] of the template's variables.
-    pub fn render(&self, context: Value) -> Result<String, Reason> {
+    /// What the template can tell conversations apart by.
+    pub fn words(&self) -> &Words {
+        &self.compiled.borrow_dependent().words
+    }
+
+    /// Renders one call.
+    pub fn render(&self, call: Call) -> Result<String, Reason> {
+        let context = call.into_context();
         let program = self.compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
         let mut out = machinery::make_string_output(&mut text);
+        let environment = match self.fault {
+            Some(Fault::Filter) => &FAULTY_ENVIRONMENT,
+            _ => &ENVIRONMENT,
+        };
         let result = machinery::eval(
-            &ENVIRONMENT,
+            environment,
             &program.instructions,
             context,
             &program.blocks,
@@ -125,6 +161,7 @@ impl<'s> Program<'s> {
             instructions,
             blocks,
             clock_formats: lowering.clock_formats,
+            words: lowering.words,
             size_hint,
         }
     }
@@ -169,7 +206,11 @@ mod tests {
             ("{% autoescape true %}x{% endautoescape %}", "autoescape"),
             ("{% include 'x' %}", "syntax"),
             ("{% block x %}{% endblock %}", "syntax"),
-            ("{% generation %}x{% endgeneration %}", "syntax"),
+            ("{% generation a=1 %}x{% endgeneration %}", "generation"),
+            (
+                "{% for a in b %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+                "generation:break",
+            ),
             ("{% raw %}x{% endraw %}", "raw"),
             ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
             ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),

@@ -50,7 +50,7 @@ struct MacroUse<'s> {
     name: &'s str,
     span: Span,
     has_defaults: bool,
-    /// Names read that neither a parameter nor a loop of the macro binds.
+    /// Names read where nothing in the macro is sure to have bound them.
     free: HashSet<&'s str>,
     /// Names that the macro sets itself.
     set: HashSet<&'s str>,
@@ -126,6 +126,18 @@ pub fn reads(expr: &Expr<'_>, name: &str) -> bool {
     let mut found = false;
     each_read(expr, &mut |read, _| found |= read == name);
     found
+}
+
+/// Whether `body` holds a `break` or `continue` of a loop around it.
+pub fn leaves_loop(body: &[Stmt<'_>]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Break(_) | Stmt::Continue(_) => true,
+        Stmt::IfCond(s) => leaves_loop(&s.true_body) || leaves_loop(&s.false_body),
+        Stmt::WithBlock(s) => leaves_loop(&s.body),
+        Stmt::FilterBlock(s) => leaves_loop(&s.body),
+        Stmt::SetBlock(s) => leaves_loop(&s.body),
+        _ => false,
+    })
 }
 
 impl<'s> Survey<'s> {
@@ -241,13 +253,13 @@ impl<'s> MacroUse<'s> {
                     if let Some(filter) = &s.filter {
                         self.read(filter, bound);
                     }
-                    self.body(&s.body, bound);
+                    self.inner(&s.body, bound);
                     self.set(&s.target, bound);
                 }
                 Stmt::IfCond(s) => {
                     self.read(&s.expr, bound);
-                    self.body(&s.true_body, bound);
-                    self.body(&s.false_body, bound);
+                    self.inner(&s.true_body, bound);
+                    self.inner(&s.false_body, bound);
                 }
                 Stmt::ForLoop(s) => {
                     self.read(&s.iter, bound);
@@ -259,7 +271,7 @@ impl<'s> MacroUse<'s> {
                     }
                     self.body(&s.body, bound);
                     bound.truncate(outside);
-                    self.body(&s.else_body, bound);
+                    self.inner(&s.else_body, bound);
                 }
                 Stmt::WithBlock(s) => {
                     let outside = bound.len();
@@ -272,7 +284,7 @@ impl<'s> MacroUse<'s> {
                 }
                 Stmt::FilterBlock(s) => {
                     self.read(&s.filter, bound);
-                    self.body(&s.body, bound);
+                    self.inner(&s.body, bound);
                 }
                 // Refused by the lowering, or without names.
                 _ => {}
@@ -280,13 +292,21 @@ impl<'s> MacroUse<'s> {
         }
     }
 
-    /// A `set` does not bind: whether it has run shows at run time only.
-    fn set(&mut self, target: &Expr<'s>, bound: &[&'s str]) {
+    /// A branch or an inner scope: what it binds is bound only until it ends, since whether it runs
+    /// shows at run time.
+    fn inner(&mut self, body: &[Stmt<'s>], bound: &mut Vec<&'s str>) {
+        let outside = bound.len();
+        self.body(body, bound);
+        bound.truncate(outside);
+    }
+
+    fn set(&mut self, target: &Expr<'s>, bound: &mut Vec<&'s str>) {
         if let Expr::GetAttr(attribute) = target {
             self.read(&attribute.expr, bound);
         }
         each_target(target, &mut |name| {
             self.set.insert(name);
+            bound.push(name);
         });
     }
 }

@@ -79,3 +79,28 @@ impl Default for Checkpoints {
         Checkpoints::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{self, AssertUnwindSafe};
+    use std::sync::Arc;
+
+    use super::Checkpoints;
+    use crate::trie::Chunk;
+
+    #[test]
+    fn a_poisoned_trie_starts_empty_and_works_on() {
+        let checkpoints = Checkpoints::new();
+        let chunk = Arc::new(Chunk::new("text", &[1], 7, None));
+        let link = || checkpoints.with(|trie| trie.link(0, &[], &[Arc::clone(&chunk)], 1 << 20));
+        link();
+        assert_eq!(checkpoints.holdings().nodes, 1);
+        let panicked = panic::catch_unwind(AssertUnwindSafe(|| {
+            checkpoints.with(|_| panic!("while the lock is held"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(checkpoints.holdings().nodes, 0);
+        link();
+        assert_eq!(checkpoints.holdings().nodes, 1);
+    }
+}

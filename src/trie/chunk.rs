@@ -2,7 +2,7 @@
 //!
 //! The ids of a closed segment are a function of its text (see `cuts`, Factorization), so a table
 //! by keyed hash of the text is all that is needed to share them. Whoever finds a chunk by hash
-//! compares the text. The table counts the nodes that refer to a chunk and forgets it with the last
+//! compares the text. The hash is salted with the namespace: namespaces share nothing. The table counts the nodes that refer to a chunk and forgets it with the last
 //! one; readers that still hold it are not disturbed.
 
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ impl Chunk {
         &self.ids
     }
 
-    /// The keyed hash of the text.
+    /// The keyed hash of namespace and text.
     pub fn hash(&self) -> u64 {
         self.hash
     }

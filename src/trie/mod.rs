@@ -24,6 +24,8 @@
 
 mod checkpoints;
 mod chunk;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;

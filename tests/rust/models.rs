@@ -1,1 +1,108 @@
-//! Soon.
+//! The same property on real tokenizers, if there are any on this machine.
+//!
+//! `TURNTRIE_MODELS` names a folder with `*.json` (live backends) or `*/tokenizer.json`. Each model
+//! is run as it is, with default and with minimal segments and budgets, and once more with colliding
+//! added tokens. `TURNTRIE_ONLY` restricts the run to names that contain it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use turntrie::cuts::Weakness;
+use turntrie::engine::Engine;
+
+use crate::harness::{self, Tally};
+use crate::texts::Writer;
+use crate::zoo;
+
+#[test]
+fn real_tokenizers() {
+    let Some(folder) = std::env::var_os("TURNTRIE_MODELS") else {
+        println!("TURNTRIE_MODELS is not set: no real tokenizers");
+        return;
+    };
+    let only = std::env::var("TURNTRIE_ONLY").unwrap_or_default();
+    let models: Vec<_> = models_in(Path::new(&folder))
+        .into_iter()
+        .filter(|(name, _)| name.contains(&only))
+        .collect();
+    assert!(!models.is_empty(), "no tokenizer in {}", folder.display());
+    let cases = harness::setting("TURNTRIE_ROUNDS", 4);
+    let first = harness::setting("TURNTRIE_SEED", 1) as u64;
+    let mut total = Tally::default();
+    for (name, path) in &models {
+        let json = fs::read_to_string(path).expect("a tokenizer file");
+        for (kind, json, budget, segment) in [
+            ("", json.clone(), 1 << 28, None),
+            ("small", json.clone(), 30_000, Some(1)),
+            ("torture", tortured(&json), 1 << 28, Some(20)),
+        ] {
+            let engine = Engine::weakened(&json, budget, Weakness::None, segment).expect(name);
+            let writer = Writer::new(&contents(&json));
+            let mut tally = Tally::default();
+            for case in 0..cases {
+                engine.clear();
+                let size = 20 + 20 * (case % 5);
+                let (part, difference) =
+                    harness::run(&engine, &writer, first + case as u64, 60, size);
+                assert!(
+                    difference.is_none(),
+                    "{name} {kind}, seed {}:\n{}",
+                    first + case as u64,
+                    difference.unwrap_or_default()
+                );
+                tally.add(part);
+            }
+            println!("{name:28} {kind:8} {tally:?}");
+            total.add(tally);
+        }
+    }
+    println!("{} models: {total:?}", models.len());
+}
+
+fn models_in(folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut models = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if path.join("tokenizer.json").is_file() {
+            models.push((name, path.join("tokenizer.json")));
+        } else if path.extension().is_some_and(|e| e == "json") {
+            models.push((name, path));
+        }
+    }
+    models.sort();
+    models
+}
+
+fn contents(json: &str) -> Vec<String> {
+    let value: Value = serde_json::from_str(json).expect("JSON");
+    let added = value["added_tokens"].as_array().expect("added tokens");
+    added
+        .iter()
+        .filter_map(|token| token["content"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The same tokenizer with the most contradictory added tokens of the zoo.
+fn tortured(json: &str) -> String {
+    let mut value: Value = serde_json::from_str(json).expect("JSON");
+    let donor: Value =
+        serde_json::from_str(&zoo::named("byte-level, normalized tokens with flags").json)
+            .expect("JSON");
+    let added = value["added_tokens"].as_array_mut().expect("added tokens");
+    let mut next = 10_000_000;
+    for token in donor["added_tokens"].as_array().expect("added tokens") {
+        if added.iter().all(|t| t["content"] != token["content"]) {
+            let mut token = token.clone();
+            token["id"] = next.into();
+            next += 1;
+            added.push(token);
+        }
+    }
+    value.to_string()
+}

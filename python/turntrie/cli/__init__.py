@@ -1,8 +1,8 @@
 """The command `turntrie`: arguments in, an exit code out.
 
-Exit codes: 0 done; 1 the command's own verdict (the demo: ids differed or a turn was not native); 2 misuse, with one
-line on stderr that says what is wrong; 130 interrupted; 141 the reader of a pipe went away. A traceback means a fault
-of ours.
+Exit codes: 0 done; 1 the command's own verdict (the demo: ids differed or a turn was not native; the check: something
+differed); 2 misuse, with one line on stderr that says what is wrong; 130 interrupted; 141 the reader of a pipe went
+away. A traceback means a fault of ours.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from turntrie.cli import demo
+from turntrie.cli import check, demo, inspection
 from turntrie.cli.errors import UsageError
 
 __all__ = ["main"]
@@ -36,6 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"turntrie {version('turntrie')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo.add_command(commands)
+    check.add_command(commands)
+    inspection.add_command(commands)
     return parser
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turntrie.cli import models, recordings, report
 from turntrie.cli.errors import RefusalError, UsageError
+from turntrie.cli.options import positive
 from turntrie.cli.progress import progress
 from turntrie.cli.recordings import Arguments, Recording
 from turntrie.cli.replay import Turn, replay, spelling, warm_up
@@ -44,16 +45,9 @@ def add_command(commands: "_SubParsersAction[Any]") -> None:
         help="recorded conversations: .jsonl or .jsonl.xz, one object a line with 'messages' and maybe 'tools' "
         f"(default: a generated one of {_TURNS} turns)",
     )
-    parser.add_argument("--turns", type=_positive, metavar="N", help="at most this many turns of each conversation")
+    parser.add_argument("--turns", type=positive, metavar="N", help="at most this many turns of each conversation")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     parser.set_defaults(run=run)
-
-
-def _positive(text: str) -> int:
-    """An argument that counts something."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 up, not {text!r}")
-    return int(text)
 
 
 def _recordings(options: argparse.Namespace) -> Iterator[Recording]:

@@ -1,0 +1,120 @@
+"""Which calls of `apply_chat_template` are native, decided from their arguments alone.
+
+A call is read into a `Call`, or into the reason why the reference serves it. The list of what is native is short and
+closed: one conversation, a list of dicts, rendered to ids, a BatchEncoding or text, with plain tools and documents. A
+parameter that is not known here, of a transformers yet to come, sends the call to the reference as soon as the caller
+gives it. Nothing is converted or copied, so the reference can still get exactly the caller's arguments.
+"""
+
+from typing import Any, NamedTuple
+
+from turntrie.reason import Reason
+from turntrie.reference import Parameters
+
+
+class Call(NamedTuple):
+    """A call that may be served natively."""
+
+    conversation: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None
+    documents: list[dict[str, Any]] | None
+    chat_template: str | None
+    add_generation_prompt: Any
+    tokenize: bool
+    return_dict: bool
+    max_length: int | None
+    variables: dict[str, Any]
+    """The keywords that go to the template."""
+
+
+# The parameters that are read, in the order of `Call`.
+_READ = Call._fields[:-1]
+# Parameters that have to keep the one value under which they change nothing.
+_NEUTRAL = (
+    ("continue_final_message", False, Reason("call:continue")),
+    ("return_assistant_tokens_mask", False, Reason("call:mask")),
+    ("sanitize_control_tokens", False, Reason("call:sanitize")),
+    ("padding", False, Reason("call:padding")),
+    ("truncation", False, Reason("call:truncation")),
+    ("return_tensors", None, Reason("call:tensors")),
+    ("tokenizer_kwargs", None, Reason("call:tokenizer-kwargs")),
+)
+_OPTIONAL_STR = (type(None), str)
+_OPTIONAL_INT = (type(None), int)
+_KNOWN = frozenset((*_READ, *(name for name, _, _ in _NEUTRAL)))
+# Names that mean something else when given to jinja2's `render` or to transformers' `render_jinja_template`.
+_RESERVED = frozenset(
+    (
+        *("self", "messages", "conversations", "caller", "loop", "varargs", "kwargs"),
+        *("range", "dict", "lipsum", "cycler", "joiner", "namespace", "raise_exception", "strftime_now"),
+    )
+)
+
+
+def read(parameters: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | Reason:
+    """Reads a call of a method with this signature. Cost: independent of the conversation's length."""
+    positional = parameters.positional
+    if len(args) > len(positional):
+        return Reason("call:signature")
+    given = dict(zip(positional, args, strict=False))
+    variables = {}
+    for name, value in kwargs.items():
+        if name not in parameters.defaults:
+            variables[name] = value
+        elif name in given:
+            return Reason("call:signature")
+        else:
+            given[name] = value
+    if not given.keys() <= _KNOWN:
+        return Reason("call:parameter")
+    if not _RESERVED.isdisjoint(variables):
+        return Reason("call:keyword")
+    explicit_dict = "return_dict" in given
+    given = parameters.defaults | given
+    for name, neutral, reason in _NEUTRAL:
+        if given.get(name, neutral) is not neutral:
+            return reason
+    refusal = (
+        _conversation(given.get("conversation"))
+        or _options(given, explicit_dict=explicit_dict)
+        or _schemas(given.get("tools"), "call:tools")
+        or _schemas(given.get("documents"), "call:documents")
+    )
+    return refusal or Call._make((*(given.get(name) for name in _READ), variables))
+
+
+def _conversation(conversation: Any) -> Reason | None:
+    if type(conversation) is not list:
+        return Reason("call:conversation")
+    if not conversation:
+        return Reason("call:empty")
+    first = conversation[0]
+    if type(first) is dict:
+        return None
+    # The two ways in which transformers recognises a batch.
+    batch = isinstance(first, list | tuple) or hasattr(first, "messages")
+    return Reason("call:batch" if batch else "value:message")
+
+
+def _options(given: dict[str, Any], *, explicit_dict: bool) -> Reason | None:
+    tokenize, return_dict = given.get("tokenize"), given.get("return_dict")
+    if type(tokenize) is not bool or type(return_dict) is not bool:
+        return Reason("call:flags")
+    if return_dict and explicit_dict and not tokenize:
+        return Reason("call:text-dict")
+    if type(given.get("chat_template")) not in _OPTIONAL_STR:
+        return Reason("call:template")
+    if type(given.get("max_length")) not in _OPTIONAL_INT:
+        return Reason("call:max-length")
+    return None
+
+
+def _schemas(schemas: Any, reason: str) -> Reason | None:
+    if schemas is None:
+        return None
+    if type(schemas) is not list:
+        return Reason(reason)
+    for schema in schemas:
+        if type(schema) is not dict:
+            return Reason("call:function-tool" if callable(schema) else reason)
+    return None

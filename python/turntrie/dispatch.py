@@ -1,0 +1,78 @@
+"""`apply_chat_template` of a wrapped tokenizer: native, or one call of the reference.
+
+The order of things: read the arguments, render and encode natively, build the value transformers would return. Any
+reason on the way, and the reference serves the call, once, with the caller's arguments as they came; it also raises
+what there is to raise, so errors are transformers' own. Nothing the native path does is seen by the caller before that.
+"""
+
+from typing import Any
+
+from turntrie import calls, encoding, path, reference, verification
+from turntrie.attachment import Attachment
+from turntrie.reason import Reason
+
+
+def apply(tok: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Serves `tok.apply_chat_template(*args, **kwargs)`: the value and type the installed transformers returns."""
+    attached = Attachment.of(tok)
+    served = _native(tok, attached, args, kwargs)
+    if isinstance(served, Reason):
+        return ask_reference(tok, attached, served, args, kwargs)
+    if attached.policy.draw():
+        return _compared(tok, attached, served, args, kwargs)
+    return served
+
+
+def _compared(tok: Any, attached: Attachment, served: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A native value, after the reference has served the call as well; its value or exception if they differ."""
+    call: dict[str, Any] = {"args": list(args), "kwargs": kwargs}
+    source = tok.get_chat_template(kwargs.get("chat_template"), kwargs.get("tools"))
+    try:
+        with attached.lock, reference.preserved(tok.__dict__.get("_tokenizer")):
+            want = reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
+    except Exception:
+        attached.record.note(verification.full_divergence(source, served, None, call))
+        attached.distrusted = Reason("quarantine:call")
+        raise
+    if type(want) is type(served) and _data(want) == _data(served):
+        attached.counters.verified("full", "equal")
+        return served
+    attached.record.note(verification.full_divergence(source, served, want, call))
+    attached.distrusted = Reason("quarantine:call")
+    return want
+
+
+def _data(value: Any) -> Any:
+    return dict(value) if hasattr(value, "keys") else value
+
+
+def ask_reference(tok: Any, attached: Attachment, reason: Reason, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Hands a call to the original class, once, and counts it, also if it raises."""
+    attached.counters.reference(reason)
+    with attached.lock, reference.preserved(tok.__dict__.get("_tokenizer")):
+        return reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
+
+
+def count(tok: Any, attached: Attachment, prompt: Any, max_length: int | None) -> None:
+    """Counts a native prompt and warns, as transformers does after encoding, if it is too long for the model."""
+    attached.counters.native(prompt.kept, len(prompt) - prompt.kept)
+    tok._eventual_warn_about_too_long_sequence(prompt, max_length, True)  # noqa: SLF001  # their method: their logger
+
+
+def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call = calls.read(reference.original(tok).parameters, args, kwargs)
+    if isinstance(call, Reason):
+        return call
+    if not call.tokenize:
+        text = path.text(tok, attached, call)
+        if not isinstance(text, Reason):
+            attached.counters.native()
+        return text
+    ids = path.ids(tok, attached, call)
+    if isinstance(ids, Reason):
+        return ids
+    prompt, backend = ids
+    result = encoding.batch_encoding(tok, prompt, backend.type_id) if call.return_dict else prompt.tolist()
+    if not isinstance(result, Reason):
+        count(tok, attached, prompt, call.max_length)
+    return result

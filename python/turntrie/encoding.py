@@ -1,0 +1,108 @@
+"""A native result as the BatchEncoding that transformers returns.
+
+The data is all there: `input_ids`, `token_type_ids` and `attention_mask`, as `model_input_names` asks for them and in
+transformers' order, as lists. What costs a full encode in Python, the `tokenizers.Encoding` behind `tokens()`,
+`char_to_token()` and `word_ids()`, is made when it is first asked for, or when the result is pickled.
+"""
+
+from typing import Any, SupportsIndex
+
+from turntrie import _native, reference
+from turntrie.attachment import Attachment
+from turntrie.reason import Reason
+
+
+def batch_encoding(tok: Any, prompt: _native.Prompt, type_id: int | None) -> Any:
+    """Builds the BatchEncoding of one text.
+
+    Args:
+        tok: The wrapped tokenizer.
+        prompt: Its ids and text.
+        type_id: Every entry of `token_type_ids`; `None` if that cannot be said.
+
+    Returns:
+        A `transformers.BatchEncoding`, or the reason why it cannot be built.
+    """
+    names = tok.model_input_names
+    count = len(prompt)
+    data: dict[str, list[int]] = {"input_ids": prompt.tolist()}
+    if "token_type_ids" in names:
+        if type_id is None:
+            return Reason("tokenizer:type-ids")
+        data["token_type_ids"] = [type_id] * count
+    if "attention_mask" in names:
+        data["attention_mask"] = [1] * count
+    return reference.batch_encoding()(data, Encodings(tok, prompt), n_sequences=1)
+
+
+class Encodings(list[Any]):
+    """A list of one `tokenizers.Encoding`, made on first use.
+
+    A list rather than a look-alike, since that is what `BatchEncoding.encodings` is. Everything but its length and its
+    truth fills it first; from then on it is an ordinary list.
+    """
+
+    __slots__ = ("_pending",)
+
+    def __init__(self, tok: Any, prompt: _native.Prompt) -> None:
+        """Remembers what to encode."""
+        super().__init__()
+        self._pending: tuple[Any, _native.Prompt] | None = (tok, prompt)
+
+    def _fill(self) -> None:
+        pending = self._pending
+        if pending is None:
+            return
+        tok, prompt = pending
+        with Attachment.of(tok).lock:
+            if self._pending is not None:  # another thread may have been here
+                super().append(_encoding(tok, prompt))
+                self._pending = None
+
+    def __len__(self) -> int:
+        """One, before and after."""
+        return 1 if self._pending is not None else super().__len__()
+
+    def __bool__(self) -> bool:
+        """As for any list."""
+        return len(self) > 0
+
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        """`other + self`: without this, `list.__add__` would look past our methods and see an empty list."""
+        return other + list(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        """Copied and pickled as the plain list that it stands for."""
+        del protocol
+        return list, (list(self),)
+
+
+def _filling(name: str) -> Any:
+    original = getattr(list, name)
+
+    def method(self: Encodings, *args: Any, **kwargs: Any) -> Any:
+        self._fill()
+        return original(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = original.__doc__
+    return method
+
+
+for _name in vars(list):
+    if callable(getattr(list, _name)) and _name not in (*vars(Encodings), *vars(object), "__class_getitem__"):
+        setattr(Encodings, _name, _filling(_name))
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__repr__"):
+    setattr(Encodings, _name, _filling(_name))
+
+
+def _encoding(tok: Any, prompt: _native.Prompt) -> Any:
+    live = tok.__dict__["_tokenizer"]
+    with reference.preserved(live):
+        live.no_truncation()
+        live.no_padding()
+        live.encode_special_tokens = False
+        (encoding,) = live.encode_batch([prompt.text], add_special_tokens=False)
+    if encoding.ids != prompt.tolist():
+        raise RuntimeError("the tokenizer has changed since this BatchEncoding was made: its encodings are gone")
+    return encoding

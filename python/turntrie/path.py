@@ -1,0 +1,163 @@
+"""The native path of one call: the template's context, the text, the ids, or the reason for the reference.
+
+The context is the one transformers builds: its special tokens, the caller's keywords over them, tools, documents and
+`add_generation_prompt`. Template and special tokens are asked from the tokenizer at each call, so a change of either is
+seen. The native code walks messages and context once and works without the GIL from there on.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from turntrie import _native, reference
+from turntrie.attachment import Attachment
+from turntrie.backend import Backend
+from turntrie.calls import Call
+from turntrie.reason import Reason
+from turntrie.verification import TextOracle
+
+
+class Context(NamedTuple):
+    """What a template sees, except for the messages."""
+
+    template: _native.Template
+    source: str
+    variables: dict[str, Any]
+    clock: dict[str, str]
+    rules: int
+
+
+class Ids(NamedTuple):
+    """A native prompt and the backend that made it."""
+
+    prompt: _native.Prompt
+    backend: Backend
+
+
+def ids(
+    tok: Any,
+    attached: Attachment,
+    call: Call,
+    *,
+    messages: _native.Conversation | None = None,
+    root: int | None = None,
+    everything: Callable[[], list[dict[str, Any]]] | None = None,
+) -> Ids | Reason:
+    """Renders and encodes a call.
+
+    Args:
+        tok: The wrapped tokenizer.
+        attached: Its attachment.
+        call: The call.
+        messages: The call's conversation, if it is converted already.
+        root: The trie root; the tokenizer's own by default.
+        everything: The whole conversation, if `call` holds only its end.
+    """
+    context = _context(tok, attached, call)
+    if isinstance(context, Reason):
+        return context
+    backend = attached.engine(tok, reference.original(tok).watch)
+    if isinstance(backend, Reason):
+        return backend
+    prompt = backend.engine.prompt(
+        context.template,
+        call.conversation if messages is None else messages,
+        context.variables,
+        context.clock,
+        context.rules,
+        attached.root if root is None else root,
+    )
+    if prompt.reason is not None:
+        return Reason(prompt.reason)
+    backend.watch()
+    if prompt.unseen and not _verified(tok, attached, (call, context, prompt), everything):
+        return Reason("quarantine:shape")
+    return Ids(prompt, backend)
+
+
+def _verified(
+    tok: Any,
+    attached: Attachment,
+    served: tuple[Call, Context, _native.Prompt],
+    everything: Callable[[], list[dict[str, Any]]] | None,
+) -> bool:
+    """Whether the shapes of a native prompt that are new give transformers' text."""
+    call, context, prompt = served
+
+    def render(messages: list[dict[str, Any]]) -> _native.Prompt:
+        return context.template.render(messages, context.variables, context.clock, context.rules)
+
+    def shape(messages: list[dict[str, Any]]) -> list[int]:
+        return context.template.shape(messages, context.variables, context.rules)
+
+    def ask(messages: list[dict[str, Any]]) -> str:
+        with attached.lock:
+            text: str = reference.original(tok).cls.apply_chat_template(
+                tok,
+                messages,
+                tools=call.tools,
+                documents=call.documents,
+                chat_template=call.chat_template,
+                add_generation_prompt=call.add_generation_prompt,
+                tokenize=False,
+                **call.variables,
+            )
+            return text
+
+    messages = call.conversation if everything is None else everything()
+    oracle = TextOracle(attached.record, context.template, context.source, render, shape, ask)
+    return oracle.agrees(prompt, messages)
+
+
+def text(tok: Any, attached: Attachment, call: Call) -> str | Reason:
+    """Renders a call. Needs no engine."""
+    override = reference.original(tok).watch.refuse(tok)
+    if override is not None:
+        return override
+    context = _context(tok, attached, call)
+    if isinstance(context, Reason):
+        return context
+    prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules)
+    if prompt.reason is not None:
+        return Reason(prompt.reason)
+    if prompt.unseen and not _verified(tok, attached, (call, context, prompt), None):
+        return Reason("quarantine:shape")
+    return prompt.text
+
+
+def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:
+    rules = reference.rules()
+    refusal = rules.refuse(call.conversation)
+    if refusal is not None:
+        return refusal
+    try:
+        source = tok.get_chat_template(call.chat_template, call.tools)
+    except Exception:  # noqa: BLE001  # transformers' own error; the reference call raises it to the caller
+        return Reason("call:template")
+    template = compiled(source) if type(source) is str else None
+    if template is None:
+        return Reason("call:template")
+    if template.reason is not None:
+        return Reason(template.reason)
+    formats = template.clock_formats
+    try:
+        clock = {text: reference.clock().now().strftime(text) for text in formats}
+    except ValueError:  # a format that this platform's strftime refuses
+        return Reason("call:clock")
+    variables = {
+        **tok.special_tokens_map,
+        **call.variables,
+        "tools": call.tools,
+        "documents": call.documents,
+        "add_generation_prompt": call.add_generation_prompt,
+    }
+    return Context(template, source, variables, clock, rules.flags | attached.policy.rules)
+
+
+@lru_cache(maxsize=128)
+def compiled(source: str) -> _native.Template | None:
+    """The compiled template; `None` for a text that is not Unicode. 128 templates are kept per process."""
+    try:
+        return _native.Template(source)
+    except UnicodeEncodeError:
+        return None

@@ -1,0 +1,92 @@
+"""A prompt as arrays, with what is known about it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from turntrie import _native
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.uint32]
+
+
+class Prompt:
+    """The ids of one prompt, and how they came about.
+
+    Attributes:
+        kept: How many leading ids are old. Of a `Session`: equal to those of its previous prompt. Of
+            `tok.turntrie.prompt`: taken from checkpoints.
+        reused: How many leading ids were taken from checkpoints instead of being computed.
+        path: `"native"`, or `"reference"` if transformers made the ids.
+        reason: Why transformers made them; `None` for a native prompt.
+    """
+
+    __slots__ = ("_ids", "_new_ids", "_source", "kept", "path", "reason", "reused")
+
+    path: Literal["native", "reference"]
+
+    def __init__(
+        self, source: _native.Prompt | Sequence[int], kept: int | None = None, reason: str | None = None
+    ) -> None:
+        """Holds a native prompt, or ids that transformers made for a reason."""
+        if isinstance(source, _native.Prompt):
+            self._source: Any = source
+            self.reused = source.kept
+            self.path = "native"
+        else:
+            self._source = list(source)
+            self.reused = 0
+            self.path = "reference"
+        self.kept = self.reused if kept is None else kept
+        self.reason = reason
+        self._ids: Ids | None = None
+        self._new_ids: Ids | None = None
+
+    @property
+    def ids(self) -> "Ids":
+        """All ids: an array of shape `(len(prompt),)`, dtype uint32, made on first use and yours to change."""
+        if self._ids is None:
+            self._ids = self._array(0)
+        return self._ids
+
+    @property
+    def new_ids(self) -> "Ids":
+        """`ids[kept:]` as an array of its own, shape `(len(prompt) - kept,)`, dtype uint32, made on first use."""
+        if self._new_ids is None:
+            self._new_ids = self._array(self.kept)
+        return self._new_ids
+
+    def tolist(self) -> list[int]:
+        """All ids as a fresh list of int."""
+        ids: list[int] = self._source.tolist() if self.path == "native" else list(self._source)
+        return ids
+
+    def with_kept(self, kept: int) -> "Prompt":
+        """The same ids, with another count of old ones."""
+        return Prompt(self._source, kept, self.reason)
+
+    def common_prefix(self, other: "Prompt") -> int:
+        """Counts the leading ids that are equal in both prompts."""
+        if self.path == other.path == "native":
+            shared: int = self._source.common_prefix(other._source)  # noqa: SLF001  # same class
+            return shared
+        length = min(len(self), len(other))
+        differ = (self._array(0)[:length] != other._array(0)[:length]).nonzero()[0]  # noqa: SLF001  # same class
+        return int(differ[0]) if len(differ) else length
+
+    def __len__(self) -> int:
+        """Number of ids."""
+        return len(self._source)
+
+    def __repr__(self) -> str:
+        """Without contents: prompts are private."""
+        return f"Prompt(len={len(self)}, kept={self.kept}, path={self.path!r}, reason={self.reason!r})"
+
+    def _array(self, start: int) -> "Ids":
+        import numpy as np  # noqa: PLC0415  # `import turntrie` stays light
+
+        if self.path == "native":
+            return np.frombuffer(self._source.buffer(start), dtype=np.uint32)
+        return np.array(self._source[start:], dtype=np.uint32)

@@ -1,0 +1,17 @@
+"""Why the reference serves a call: a value, not an exception.
+
+Falling back is an ordinary outcome. It is counted and shown to users, so a reason is short and stable and never holds
+message contents. It reads `category:detail`:
+
+- `call:…`: a form of the call that is not native (`call:batch`, `call:mask`, `call:truncation`);
+- `template:…`, `value:…`, `render:…`: from the native template (a construct, a kind of value, a failed render);
+- `tokenizer:…`: the backend cannot be loaded, or a method that decides the result is not the generic one;
+- `reference:…`: what the installed transformers does before rendering is not understood;
+- `panic:…`: the native code panicked; always a bug of ours.
+"""
+
+
+class Reason(str):
+    """A reason, told apart from a rendered text by its type."""
+
+    __slots__ = ()

@@ -1,0 +1,260 @@
+"""Native results against the reference, without making anybody wait for it.
+
+Two oracles. *Text*: the first time a template meets a shape of message, a pair of neighbouring roles or a switch (the
+native code names what is new), the same messages are rendered by transformers as well, and the texts compared. *Ids*:
+sampled texts are encoded again in full, by the native code on a thread of its own.
+
+The text oracle costs what jinja2 costs, so it looks at `LIMIT` characters a call. A longer conversation is looked at in
+windows around the messages that show something new: the head (up to the first user message) and a run of messages that
+ends at the new one or a little behind it. A window consists of real messages in their real order, and is only used if
+each of its shapes also occurs in the whole call: nothing is checked that was not asked for. What is left over, the next
+call goes on with.
+
+A difference is a bug of ours. The caller gets transformers' value where it is known, the shape goes into quarantine
+(its calls are served by transformers from then on), one warning without contents is logged, and a reproducer is kept.
+
+How much is looked at, `verify=` of `wrap` or TURNTRIE_VERIFY: `"shapes"` (the above, default), `"off"`, `"always"`, or
+the share of calls, a number from 0 to 1, that transformers serves as well, in full, exceptions included. The last two
+keep the shape checks.
+"""
+
+import copy
+import hashlib
+import logging
+import os
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from turntrie import _native
+from turntrie.counters import Counters
+
+LIMIT = 64 * 1024
+"""Characters of text that the text oracle renders again in one call, at most."""
+
+_KEPT = 8
+_logger = logging.getLogger("turntrie")
+# Not the global generator: a trainer's seeded draws are not ours to consume.
+_random = random.Random()  # noqa: S311
+
+Messages = list[dict[str, Any]]
+Render = Callable[[Messages], _native.Prompt]
+Shape = Callable[[Messages], list[int]]
+Reference = Callable[[Messages], str]
+
+
+class Policy(NamedTuple):
+    """How much is verified."""
+
+    shapes: bool
+    """Whether new shapes and sampled ids are checked."""
+    share: float
+    """The share of calls that transformers serves as well."""
+
+    @classmethod
+    def of(cls, verify: str | float | None) -> "Policy":
+        """Reads `verify=`; None means TURNTRIE_VERIFY, or `"shapes"`.
+
+        Raises:
+            ValueError: It is none of the values listed in this module.
+        """
+        source = "verify"
+        if verify is None:
+            verify = os.environ.get("TURNTRIE_VERIFY") or "shapes"
+            source = "TURNTRIE_VERIFY"
+        named = {"shapes": cls(True, 0.0), "off": cls(False, 0.0), "always": cls(True, 1.0)}
+        if isinstance(verify, str) and verify in named:
+            return named[verify]
+        try:
+            share = float(verify)
+        except (TypeError, ValueError):
+            share = -1.0
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f'{source} must be "shapes", "always", "off" or a share from 0 to 1, got {verify!r}')
+        return cls(True, share)
+
+    @property
+    def rules(self) -> int:
+        """The `RULE_WATCH_*` bits for the native code."""
+        return _native.RULE_WATCH_SHAPES | _native.RULE_WATCH_IDS if self.shapes else 0
+
+    def draw(self) -> bool:
+        """Whether this call is one that transformers serves as well."""
+        return self.share >= 1.0 or (self.share > 0.0 and _random.random() < self.share)
+
+
+class Divergence(NamedTuple):
+    """Something native that was not what transformers gives."""
+
+    kind: str
+    """`"text"` or `"ids"`."""
+    template: str
+    """A short hash of the chat template; empty if it does not matter."""
+    first: int
+    """The first character, or index of the first id, that differs."""
+    got_length: int
+    want_length: int | None
+    """None if transformers raised instead."""
+    contents: dict[str, Any]
+    """What reproduces it. Private to the user."""
+
+    def report(self, *, contents: bool) -> dict[str, Any]:
+        """The divergence as JSON-able values, with or without contents."""
+        report = {name: getattr(self, name) for name in self._fields if name != "contents"}
+        return {**report, **copy.deepcopy(self.contents)} if contents else report
+
+
+class Record:
+    """What verification found on one tokenizer."""
+
+    __slots__ = ("counters", "divergences")
+
+    def __init__(self, counters: Counters) -> None:
+        """Starts empty."""
+        self.counters = counters
+        self.divergences: deque[Divergence] = deque(maxlen=_KEPT)
+
+    def note(self, divergence: Divergence) -> None:
+        """Keeps, counts and logs a divergence."""
+        self.divergences.append(divergence)
+        self.counters.verified(divergence.kind, "different")
+        _logger.warning(
+            "turntrie differs from transformers: kind=%s template=%s first=%d got_length=%d want_length=%s; "
+            "transformers serves such calls from now on",
+            *divergence[:-1],
+        )
+
+
+def template_id(source: str) -> str:
+    """A short name for a template text."""
+    return hashlib.blake2b(source.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+
+
+class TextOracle(NamedTuple):
+    """One template in one context, rendered by both sides."""
+
+    record: Record
+    """Where findings go."""
+    template: _native.Template
+    source: str
+    render: Render
+    """Renders messages natively."""
+    shape: Shape
+    """The shape keys of messages."""
+    reference: Reference
+    """Renders messages with transformers; raises what it raises."""
+
+    def agrees(self, prompt: _native.Prompt, messages: Messages) -> bool:
+        """Checks what is new in a native prompt.
+
+        Args:
+            prompt: The native prompt of `messages`, with `unseen` shapes.
+            messages: The whole conversation.
+
+        Returns:
+            False if the call has to be served by transformers.
+        """
+        if len(prompt.text) <= LIMIT:
+            return self._equal(prompt, messages)
+        shapes = set(self.shape(messages))
+        spent = 0
+        given_up = []
+        for key, index in prompt.unseen:
+            window = _window(messages, index)
+            rendered = self.render(window)
+            if key not in (known for known, _ in rendered.unseen):
+                if rendered.reason is not None or key not in self.shape(window):
+                    given_up.append(key)
+                continue  # else an earlier window has shown it
+            if not shapes.issuperset(self.shape(window)) or len(rendered.text) > LIMIT:
+                given_up.append(key)
+                continue
+            spent += len(rendered.text)
+            if spent > LIMIT:
+                break
+            if not self._equal(rendered, window):
+                return False
+        if given_up:
+            # Whatever no window shows at this price is left to the checks that do not depend on shapes.
+            self.template.accept(given_up)
+            self.record.counters.verified("text", "skipped")
+        return True
+
+    def _equal(self, prompt: _native.Prompt, messages: Messages) -> bool:
+        try:
+            want: str | None = self.reference(messages)
+        except Exception:  # noqa: BLE001  # the reference's own error, whatever it is: we gave a text where it raises
+            want = None
+        if want == prompt.text:
+            self.template.accept([key for key, _ in prompt.unseen])
+            self.record.counters.verified("text", "equal")
+            return True
+        self.template.quarantine([key for key, _ in prompt.unseen])
+        got_length, want_length = len(prompt.text), None if want is None else len(want)
+        contents = {
+            "chat_template": self.source,
+            "messages": copy.deepcopy(messages),
+            "got": prompt.text,
+            "want": want,
+        }
+        first = _common(prompt.text, want or "")
+        self.record.note(Divergence("text", template_id(self.source), first, got_length, want_length, contents))
+        return False
+
+
+def _window(messages: Messages, index: int) -> Messages:
+    """The head and the run of messages around one of them.
+
+    The run starts where the head could go on (a message with the role that follows the head) and ends with the role
+    that the whole conversation ends with, so that its borders are like those of the whole.
+    """
+    roles = [message.get("role") for message in messages]
+    head = roles.index("user") + 1 if "user" in roles else 0
+    if index < head:
+        start, index = head, head
+    else:
+        start = max(index - 1, head)  # with the message before: the pair may be what is new
+        while start > head and (roles[start] != roles[head] or roles[start - 1] == roles[start]):
+            start -= 1
+    end = min(index + 1, len(messages))
+    while end < len(messages) and roles[end - 1] != roles[-1]:
+        end += 1
+    # A result that follows belongs to the same group.
+    while end < len(messages) and roles[end] == roles[end - 1]:
+        end += 1
+    return [*messages[:head], *messages[start:end]]
+
+
+def _common(got: Sequence[Any], want: Sequence[Any]) -> int:
+    """How many leading items two sequences share."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(got, want, strict=False)))
+
+
+def ids_divergence(text: str, got: list[int], want: list[int]) -> Divergence:
+    """Incremental ids that are not those of a full encode of the same text."""
+    contents = {"text": text, "got": got, "want": want}
+    return Divergence("ids", "", _common(got, want), len(got), len(want), contents)
+
+
+def full_divergence(source: str, got: Any, want: Any, call: dict[str, Any]) -> Divergence:
+    """A native value that is not the reference's, for a call that both served.
+
+    Args:
+        source: The template text.
+        got: The native value: a text, a list of ids or a BatchEncoding.
+        want: The reference's value, or None if it raised.
+        call: What reproduces the call.
+    """
+    got_ids, want_ids = _plain(got), _plain(want)
+    same = _common(got_ids, want_ids)
+    kind = "text" if isinstance(got, str) else "ids"
+    contents = {**copy.deepcopy(call), "got": got_ids, "want": want_ids}
+    return Divergence(kind, template_id(source), same, len(got_ids), None if want is None else len(want_ids), contents)
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return []
+    return value if isinstance(value, str | list) else value["input_ids"]

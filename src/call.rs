@@ -1,0 +1,36 @@
+//! One call of a chat template: the messages, the other variables, and the clock.
+
+use minijinja::Value;
+
+use crate::semantics::Dict;
+use crate::shape::{self, Key, Words};
+
+/// Name of the context entry that holds the texts for `strftime_now`; no template can spell it.
+pub const CLOCK: &str = "strftime_now()";
+
+/// What a template is rendered with, as owned values.
+pub struct Call {
+    /// The conversation, each message a [`Dict`].
+    pub messages: Vec<Value>,
+    /// All other variables of the template: tools, special tokens, switches.
+    pub variables: Vec<(Value, Value)>,
+    /// Texts for `strftime_now` by format, as of this call.
+    pub clock: Dict,
+}
+
+impl Call {
+    /// The aspects of this call that a template with these `words` can branch on.
+    pub fn shape(&self, words: &Words) -> Vec<Key> {
+        shape::keys(&self.messages, &self.variables, words)
+    }
+
+    /// The context of the template.
+    pub fn into_context(self) -> Value {
+        let mut entries = Vec::with_capacity(self.variables.len() + 2);
+        // First, so that no variable of the caller can hide it.
+        entries.push((Value::from(CLOCK), Value::from_object(self.clock)));
+        entries.push((Value::from("messages"), Value::from_object(self.messages)));
+        entries.extend(self.variables);
+        Value::from_object(Dict::new(entries))
+    }
+}

@@ -1,0 +1,302 @@
+//! The shape of a call: what a chat template can branch on, without the contents.
+//!
+//! Rendering is proved construct by construct, and then checked against the reference once per shape:
+//! a template is a program over roles, fields, types and a few switches, so two calls of the same
+//! shape take the same branches. [`keys`] hashes, for each message, its role, which fields it has and
+//! of what type, whether texts are empty, start or end in white space, or hold one of the template's
+//! own search strings; for each neighbouring pair the two roles; and with every key the shape of the
+//! remaining variables, small values included. Equal keys mean "already checked", so a key may be too
+//! fine but should not be too coarse. Keys of dicts count by name only where the template spells the
+//! name; the others are data, and count by the types of their values. Cost: O(messages), plus one
+//! substring search per text and search string.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
+
+use minijinja::Value;
+use minijinja::value::ValueKind;
+
+use crate::error::{Category, Reason};
+use crate::semantics::Dict;
+
+/// Identifies one aspect of a call's shape, for one template.
+pub type Key = u64;
+
+/// The words of a template that can tell conversations apart.
+#[derive(Debug, Default)]
+pub struct Words {
+    /// Names it may look up: attributes and literal strings.
+    pub names: HashSet<String>,
+    /// Strings it searches texts for, at most [`MAX_NEEDLES`].
+    pub needles: Vec<String>,
+}
+
+/// More search strings than this are not told apart.
+pub const MAX_NEEDLES: usize = 16;
+
+/// Texts up to this length count as switches: their value is part of the shape.
+const SWITCH_LENGTH: usize = 32;
+
+/// Containers below this depth count by their kind only.
+const DEPTH: usize = 6;
+
+/// The keys of a call: for each message its own and that of the pair it ends, and at last the pair of
+/// the last message and the end.
+pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> Vec<Key> {
+    let mut context = DefaultHasher::new();
+    for (name, value) in variables {
+        name.as_str().hash(&mut context);
+        switch(value, words, &mut context, 0);
+    }
+    let context = context.finish();
+    let mut keys = Vec::with_capacity(2 * messages.len() + 1);
+    let mut before = 0;
+    for message in messages {
+        let mut shape = DefaultHasher::new();
+        context.hash(&mut shape);
+        structure(message, words, &mut shape, 0);
+        keys.push(shape.finish());
+        let role = role_of(message);
+        keys.push(pair(context, before, role));
+        before = role;
+    }
+    keys.push(pair(context, before, 1));
+    keys
+}
+
+/// Which keys of one template were checked, and which were found wrong. Shared between threads.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    checked: RwLock<HashSet<Key>>,
+    quarantined: RwLock<HashSet<Key>>,
+}
+
+impl Ledger {
+    /// The keys that were never checked, each once, with the message where it was met.
+    ///
+    /// # Errors
+    /// If one of `keys` is in quarantine.
+    pub fn unseen(&self, keys: &[Key]) -> Result<Vec<(Key, usize)>, Reason> {
+        let quarantined = self
+            .quarantined
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !quarantined.is_empty() && keys.iter().any(|key| quarantined.contains(key)) {
+            return Err(Reason::new(Category::Quarantine, "shape"));
+        }
+        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        let mut unseen: Vec<(Key, usize)> = Vec::new();
+        for (i, key) in keys.iter().enumerate() {
+            if !checked.contains(key) && !unseen.iter().any(|(known, _)| known == key) {
+                // Two keys a message; the last one is that of the last message with the end.
+                let last = (keys.len() / 2).saturating_sub(1);
+                unseen.push((*key, (i / 2).min(last)));
+            }
+        }
+        Ok(unseen)
+    }
+
+    /// Notes that calls with these keys gave the reference's text.
+    pub fn accept(&self, keys: &[Key]) {
+        let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
+        checked.extend(keys);
+    }
+
+    /// Sends every call with one of these keys to the reference from now on.
+    pub fn quarantine(&self, keys: &[Key]) {
+        let mut quarantined = self
+            .quarantined
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        quarantined.extend(keys);
+    }
+
+    /// How many keys were accepted and how many are in quarantine.
+    pub fn sizes(&self) -> (usize, usize) {
+        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        let quarantined = self
+            .quarantined
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        (checked.len(), quarantined.len())
+    }
+}
+
+fn pair(context: u64, before: u64, after: u64) -> Key {
+    let mut hasher = DefaultHasher::new();
+    (context, before, after).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn role_of(message: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match message.downcast_object_ref::<Dict>() {
+        Some(dict) => dict.get("role").and_then(Value::as_str).hash(&mut hasher),
+        None => 0.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// Kinds and features, not contents. Short texts under `role` and `type` are names, not contents.
+fn structure(value: &Value, words: &Words, into: &mut DefaultHasher, depth: usize) {
+    kind_of(value).hash(into);
+    if depth > DEPTH {
+        return;
+    }
+    if let Some(text) = value.as_str() {
+        let blank = |c: Option<char>| c.is_some_and(char::is_whitespace);
+        (
+            text.is_empty(),
+            blank(text.chars().next()),
+            blank(text.chars().next_back()),
+        )
+            .hash(into);
+        for needle in &words.needles {
+            text.contains(needle.as_str()).hash(into);
+        }
+    } else if let Some(dict) = value.downcast_object_ref::<Dict>() {
+        dict.entries().len().min(3).hash(into);
+        let mut data = Vec::new();
+        for (key, value) in dict.entries() {
+            match key.as_str() {
+                Some(key) if words.names.contains(key) || depth == 0 => {
+                    key.hash(into);
+                    if matches!(key, "role" | "type") {
+                        switch(value, words, into, depth + 1);
+                    } else {
+                        structure(value, words, into, depth + 1);
+                    }
+                }
+                _ => data.push(value),
+            }
+        }
+        kinds(data.into_iter(), words, into, depth);
+    } else if let Some(list) = value.downcast_object_ref::<Vec<Value>>() {
+        list.len().min(3).hash(into);
+        kinds(list.iter(), words, into, depth);
+    } else if value.kind() == ValueKind::Bool {
+        value.is_true().hash(into);
+    }
+}
+
+/// The set of structures among `values`: neither their order nor their number matters.
+fn kinds<'v>(
+    values: impl Iterator<Item = &'v Value>,
+    words: &Words,
+    into: &mut DefaultHasher,
+    depth: usize,
+) {
+    let mut found: Vec<u64> = values
+        .map(|value| {
+            let mut hasher = DefaultHasher::new();
+            structure(value, words, &mut hasher, depth + 1);
+            hasher.finish()
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found.hash(into);
+}
+
+/// Like [`structure`], with the value itself where it is small.
+fn switch(value: &Value, words: &Words, into: &mut DefaultHasher, depth: usize) {
+    match value.as_str() {
+        Some(text) if text.len() <= SWITCH_LENGTH => text.hash(into),
+        _ if value.kind() == ValueKind::Number => value.to_string().hash(into),
+        _ => structure(value, words, into, depth),
+    }
+}
+
+fn kind_of(value: &Value) -> u8 {
+    match value.kind() {
+        ValueKind::Undefined => 0,
+        ValueKind::None => 1,
+        ValueKind::Bool => 2,
+        ValueKind::Number if value.is_integer() => 3,
+        ValueKind::Number => 4,
+        ValueKind::String => 5,
+        ValueKind::Seq => 6,
+        ValueKind::Map => 7,
+        _ => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> Words {
+        Words {
+            names: ["role", "content", "path"].map(str::to_owned).into(),
+            needles: vec!["</think>".to_owned()],
+        }
+    }
+
+    fn message(role: &str, content: Value) -> Value {
+        Value::from_object(Dict::new(vec![
+            (Value::from("role"), Value::from(role)),
+            (Value::from("content"), content),
+        ]))
+    }
+
+    fn keys_of(messages: &[Value]) -> Vec<Key> {
+        keys(messages, &[], &words())
+    }
+
+    #[test]
+    fn contents_do_not_count_features_do() {
+        let base = keys_of(&[message("user", Value::from("hello"))]);
+        assert_eq!(base, keys_of(&[message("user", Value::from("good day"))]));
+        for other in [
+            message("assistant", Value::from("hello")),
+            message("user", Value::from("")),
+            message("user", Value::from(" hello")),
+            message("user", Value::from("hello\n")),
+            message("user", Value::from("a</think>b")),
+            message("user", Value::from(())),
+            message("user", Value::from_object(vec![Value::from("hello")])),
+        ] {
+            assert_ne!(base[0], keys_of(&[other])[0]);
+        }
+    }
+
+    #[test]
+    fn names_of_data_do_not_count() {
+        let call = |name: &str, value: Value| {
+            let arguments = Dict::new(vec![(Value::from(name), value)]);
+            keys_of(&[message("assistant", Value::from_object(arguments))])
+        };
+        assert_eq!(call("a", Value::from("x")), call("b", Value::from("y")));
+        assert_ne!(call("a", Value::from("x")), call("a", Value::from(1)));
+        assert_ne!(call("a", Value::from("x")), call("path", Value::from("x")));
+    }
+
+    #[test]
+    fn a_growing_conversation_adds_few_keys() {
+        let turn = [
+            message("user", Value::from("a")),
+            message("assistant", Value::from("b")),
+        ];
+        let mut long = Vec::new();
+        for _ in 0..50 {
+            long.extend_from_slice(&turn);
+        }
+        let distinct: std::collections::HashSet<_> = keys_of(&long).into_iter().collect();
+        // Two messages; start-user, user-assistant, assistant-user, assistant-end.
+        assert_eq!(distinct.len(), 6);
+    }
+
+    #[test]
+    fn switches_are_part_of_every_key() {
+        let call = |value: Value| {
+            keys(
+                &[message("user", Value::from("a"))],
+                &[(Value::from("enable_thinking"), value)],
+                &words(),
+            )
+        };
+        let (on, off) = (call(Value::from(true)), call(Value::from(false)));
+        assert!(on.iter().all(|key| !off.contains(key)));
+    }
+}
