@@ -112,8 +112,7 @@ fn dict_method(value: &Value, dict: &Dict, name: &str, arguments: &Arguments) ->
 fn get(dict: &Dict, arguments: &[Value]) -> Result {
     let found = match Kind::of(&arguments[0]) {
         Kind::Str(key) | Kind::Markup(key) => dict.get(key),
-        Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => None,
-        // Unhashable, or hashable by rules that are not ours to know.
+        key if compare::is_hashable(&key) => None,
         _ => return Err(unproved("key")),
     };
     let default = || arguments.get(1).cloned().unwrap_or(Value::from(()));
