@@ -221,9 +221,9 @@ def _around(value: Any, first: int) -> str:
     """The part of a value around a position."""
     if isinstance(value, dict):
         value = value.get("input_ids")
-    around = _AROUND.get(type(value))
-    if around is None:
+    if not isinstance(value, str | list):
         return repr(value)[: 2 * _AROUND[str]]
+    around = _AROUND[str if isinstance(value, str) else list]
     start = max(first - around, 0)
     return f"from {start}: {value[start : first + around]!r}"
 
