@@ -163,7 +163,7 @@ class ArrayCall(Wrapped):
 
     def __call__(self, messages: Messages, new: Messages, tools: Any) -> Any:
         del new
-        prompt = self.tokenizer.turntrie.prompt(messages, tools=tools)
+        prompt = self.tokenizer.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
         return prompt, prompt.ids
 
     def open(self, result: Any) -> Answer:
@@ -185,7 +185,7 @@ class ExtendCall(ArrayCall):
             prompt = self._session.extend(new)
             return prompt, prompt.new_ids
         self._started = True
-        prompt = self._session.prompt(messages, tools=tools)
+        prompt = self._session.prompt(messages, tools=tools, add_generation_prompt=True)
         return prompt, prompt.new_ids
 
     def open(self, result: Any) -> Answer:

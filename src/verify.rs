@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::cuts::CutKind;
 use crate::engine::{Encoded, Engine, Statistics};
 use crate::error::Error;
 
@@ -45,9 +46,27 @@ impl Divergence {
     }
 }
 
+/// A fault put in on purpose, to prove that it would be found. It shows in texts that hold
+/// [`FAULT_MARK`], so that the self-check passes. Never in use otherwise.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A chunk holds a wrong id.
+    Chunk,
+    /// The trie hands out a path with an id missing.
+    Trie,
+    /// The encoder gives a wrong last id.
+    Encoder,
+}
+
+/// See [`Fault`].
+#[doc(hidden)]
+pub const FAULT_MARK: char = '\u{1f41b}';
+
 /// An engine under observation.
 pub struct Verified {
     engine: Engine,
+    fault: Option<Fault>,
     born: Instant,
     baseline: Statistics,
     observation: Observation,
@@ -83,6 +102,7 @@ impl Verified {
     pub fn new(engine: Engine) -> Result<Self, Error> {
         let mut verified = Verified {
             engine,
+            fault: None,
             born: Instant::now(),
             baseline: Statistics::default(),
             observation: Observation::default(),
@@ -106,7 +126,19 @@ impl Verified {
             let ids = self.engine.encode_full(text)?;
             return Ok(Encoded { ids, kept: 0 });
         }
-        self.engine.encode(namespace, text)
+        let encoded = self.engine.encode(namespace, text)?;
+        match self.fault {
+            Some(fault) if text.contains(FAULT_MARK) => Ok(fault.applied_to(encoded)),
+            _ => Ok(encoded),
+        }
+    }
+
+    /// The same engine with a fault.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
     }
 
     /// Lets the id oracle look at `text` and its `ids` if it is this text's turn.
@@ -196,19 +228,73 @@ impl Verified {
         }
     }
 
+    /// Encodes adversarial texts through the trie, cuts them at every cut of the policy, and looks
+    /// whether cuts that the frontier lets through are cuts of the other text as well.
     fn self_check(&self) -> Result<(), Error> {
         const NAMESPACE: u64 = u64::MAX;
-        for text in adversarial_texts(&self.engine.added_tokens()) {
-            let got = self.engine.encode(NAMESPACE, &text)?.ids;
-            let want = self.engine.encode_full(&text)?;
+        let texts = adversarial_texts(&self.engine.added_tokens());
+        for (round, text) in texts.iter().enumerate() {
+            let want = self.engine.encode_full(text)?;
+            let mut outcomes = vec![self.engine.encode(NAMESPACE, text)?.ids];
+            if let Some(cut) = self.engine.policy().cuts(text, 0).nth(round % 4) {
+                let mut parts = self.engine.encode_full(&text[..cut.at])?;
+                parts.extend(self.engine.encode_full(&text[cut.at..])?);
+                outcomes.push(parts);
+            }
             self.observation.checked.fetch_add(1, Ordering::Relaxed);
-            if got != want {
+            let wrong = outcomes.into_iter().find(|got| *got != want);
+            let wrong = wrong.or_else(|| self.transfers_wrongly(text, round).then(Vec::new));
+            if let Some(got) = wrong {
+                let text = text.clone();
                 self.diverged(Divergence { text, got, want });
                 break;
             }
         }
         self.engine.drop_namespace(NAMESPACE);
         Ok(())
+    }
+
+    /// Whether some cut of `text` passes for one of a text that parts from it, and is none there.
+    fn transfers_wrongly(&self, text: &str, round: usize) -> bool {
+        let policy = self.engine.policy();
+        let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        // Every border of the last token and a few others: where beginnings of tokens are left over.
+        starts.iter().rev().take(24 + round).any(|&length| {
+            let other = format!("{}\n?", &text[..length]);
+            let shared = common_prefix(text, &other);
+            let frontier = policy.frontier(other.as_bytes(), shared);
+            let there: Vec<usize> = policy.cuts(&other, 0).map(|cut| cut.at).collect();
+            policy
+                .cuts(text, 0)
+                .filter(|cut| cut.kind == CutKind::Raw)
+                .filter(|cut| policy.transfers(Some(cut.anchor), frontier))
+                .any(|cut| !there.contains(&cut.at))
+        })
+    }
+}
+
+fn common_prefix(a: &str, b: &str) -> usize {
+    let pairs = a.char_indices().zip(b.chars());
+    let same = pairs.take_while(|((_, x), y)| x == y).last();
+    same.map_or(0, |((at, c), _)| at + c.len_utf8())
+}
+
+impl Fault {
+    fn applied_to(self, mut encoded: Encoded) -> Encoded {
+        match self {
+            Fault::Chunk if encoded.kept > 0 => encoded.ids[0] ^= 1,
+            Fault::Trie if encoded.kept > 0 => {
+                encoded.kept -= 1;
+                encoded.ids.remove(encoded.kept);
+            }
+            Fault::Encoder => {
+                if let Some(last) = encoded.ids.last_mut() {
+                    *last ^= 1;
+                }
+            }
+            Fault::Chunk | Fault::Trie => {}
+        }
+        encoded
     }
 }
 

@@ -215,7 +215,7 @@ def _window(messages: Messages, index: int) -> Messages:
     if index < head:
         start, index = head, head
     else:
-        start = index
+        start = max(index - 1, head)  # with the message before: the pair may be what is new
         while start > head and (roles[start] != roles[head] or roles[start - 1] == roles[start]):
             start -= 1
     end = min(index + 1, len(messages))

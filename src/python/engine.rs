@@ -12,9 +12,10 @@ use super::convert::RULE_WATCH_IDS;
 use super::guard::guarded;
 use super::prompt::{IntTable, Prompt};
 use super::template::{Rendered, Template};
+use crate::cuts::Weakness;
 use crate::engine::{self, Encoded};
 use crate::error::{Category, Error, Reason};
-use crate::verify::Verified;
+use crate::verify::{Fault, Verified};
 
 /// Encoder, cut policy and checkpoints of one backend.
 #[pyclass(frozen, module = "turntrie._native")]
@@ -35,6 +36,13 @@ fn unchecked(text: String) -> Rendered {
 }
 
 impl Engine {
+    fn of(inner: Verified) -> Self {
+        Engine {
+            table: Arc::new(IntTable::new(inner.engine().vocab_size())),
+            inner: Arc::new(inner),
+        }
+    }
+
     fn prompt_of(&self, outcome: Result<(Rendered, Encoded), Reason>) -> Prompt {
         Prompt::new(outcome, Arc::clone(&self.table))
     }
@@ -65,11 +73,26 @@ impl Engine {
             })
             .map_err(|reason| PyValueError::new_err(reason.to_string()))?
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let table = Arc::new(IntTable::new(inner.engine().vocab_size()));
-        Ok(Engine {
-            inner: Arc::new(inner),
-            table,
-        })
+        Ok(Engine::of(inner))
+    }
+
+    /// An engine with a fault put in, for tests of the verification: `cut`, `chunk`, `trie` or `encoder`.
+    #[staticmethod]
+    fn with_fault(backend_json: &str, budget: usize, fault: &str) -> PyResult<Self> {
+        let (weakness, fault) = match fault {
+            "cut" => (Weakness::NoFrontier, None),
+            "chunk" => (Weakness::None, Some(Fault::Chunk)),
+            "trie" => (Weakness::None, Some(Fault::Trie)),
+            "encoder" => (Weakness::None, Some(Fault::Encoder)),
+            other => return Err(PyValueError::new_err(format!("no such fault: {other}"))),
+        };
+        let inner = engine::Engine::weakened(backend_json, budget, weakness, None)
+            .and_then(Verified::new)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Engine::of(match fault {
+            Some(fault) => inner.with_fault(fault),
+            None => inner,
+        }))
     }
 
     /// Number of ids, added tokens included.

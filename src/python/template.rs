@@ -1,5 +1,6 @@
 //! A compiled chat template, or the reason why there is none.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -11,7 +12,7 @@ use super::prompt::Prompt;
 use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::shape::{Key, Ledger};
-use crate::template::{ChatTemplate, Refusal};
+use crate::template::{ChatTemplate, Fault, Refusal};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
 #[pyclass(frozen, module = "turntrie._native")]
@@ -64,6 +65,22 @@ impl Template {
             compiled,
             ledger: Ledger::default(),
         }
+    }
+
+    /// A template with a fault put in, for tests of the verification: `filter` or `gate`.
+    #[staticmethod]
+    fn with_fault(source: &str, fault: &str) -> PyResult<Self> {
+        let fault = match fault {
+            "filter" => Fault::Filter,
+            "gate" => Fault::Gate,
+            other => return Err(PyValueError::new_err(format!("no such fault: {other}"))),
+        };
+        let compiled = ChatTemplate::compile_with(source, Some(fault))
+            .map_err(|r| (Reason::new(Category::Template, r.construct), r.line));
+        Ok(Template {
+            compiled,
+            ledger: Ledger::default(),
+        })
     }
 
     /// `template:<construct>` if the reference has to serve this template.

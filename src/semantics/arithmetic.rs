@@ -208,3 +208,65 @@ fn float(number: Number) -> f64 {
         Number::Float(float) => float,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{filter, list, none, tuple};
+    use minijinja::Value;
+
+    fn op(name: &str, left: impl Into<Value>, right: impl Into<Value>) -> String {
+        filter(&format!("op:{name}"), &[left.into(), right.into()])
+    }
+
+    #[test]
+    fn ints_are_exact_or_refused() {
+        assert_eq!(op("add", true, 1), "2");
+        assert_eq!(op("add", i64::MAX, 1), "9223372036854775808");
+        assert_eq!(op("add", i128::MAX, 1), "!int");
+        assert_eq!(op("mul", i128::MAX, 2), "!int");
+        assert_eq!(op("sub", 1, 3), "-2");
+        assert_eq!(op("pow", 2, 100), "1267650600228229401496703205376");
+        assert_eq!(op("pow", 2, -1), "!float");
+        assert_eq!(filter("op:neg", &[true.into()]), "-1");
+    }
+
+    #[test]
+    fn division_rounds_down() {
+        assert_eq!(op("div", 7, 2), "3.5");
+        assert_eq!(op("div", 4, 2), "2.0");
+        assert_eq!(op("div", 1, 0), "!zero_division");
+        assert_eq!(op("div", i128::MAX, 3), "!float");
+        for (a, b, quotient, rest) in [(7, 2, "3", "1"), (-7, 2, "-4", "1"), (7, -2, "-4", "-1")] {
+            assert_eq!(op("floordiv", a, b), quotient);
+            assert_eq!(op("mod", a, b), rest);
+        }
+        assert_eq!(op("mod", -7.25, 2), "0.75");
+        assert_eq!(op("floordiv", -7.25, 2), "-4.0");
+        assert_eq!(op("mod", 0.0, -3), "-0.0");
+        assert_eq!(op("mod", 1, 0.0), "!zero_division");
+    }
+
+    #[test]
+    fn sequences_join_and_repeat() {
+        assert_eq!(op("add", "a", "b"), "ab");
+        assert_eq!(op("add", "a", 1), "!operand");
+        assert_eq!(op("add", none(), "a"), "!operand");
+        assert_eq!(op("add", Value::UNDEFINED, "a"), "!operand");
+        assert_eq!(op("add", list([1]), list(["a"])), "[1, 'a']");
+        assert_eq!(op("add", list([1]), tuple([1])), "!operand");
+        assert_eq!(op("mul", "ab", 3), "ababab");
+        assert_eq!(op("mul", -1, "ab"), "");
+        assert_eq!(op("mul", list([1]), true), "[1]");
+        assert_eq!(op("mul", tuple([1]), 2), "(1, 1)");
+        assert_eq!(op("mul", "x", 1_000_000_000), "!size");
+    }
+
+    #[test]
+    fn markup_escapes_what_is_added() {
+        let markup = || Value::from_safe_string("<i>".into());
+        assert_eq!(op("add", markup(), "<"), "<i>&lt;");
+        assert_eq!(op("add", "'\"&", markup()), "&#39;&#34;&amp;<i>");
+        assert_eq!(op("concat", markup(), "<"), "<i><");
+        assert_eq!(op("add", markup(), 1), "!operand");
+    }
+}

@@ -338,3 +338,100 @@ const FLOAT: &[&str] = &[
     "is_integer",
     "real",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{called, dict, list, none, shown, tuple};
+    use super::*;
+
+    #[test]
+    fn attributes_come_before_items() {
+        let message = dict([("role", "user"), ("items", "mine")]);
+        assert_eq!(shown(attribute(&message, "role")), "user");
+        assert_eq!(shown(attribute(&message, "items")), "!attribute");
+        assert_eq!(shown(attribute(&message, "__class__")), "!attribute");
+        assert!(attribute(&message, "missing").unwrap().is_undefined());
+        assert_eq!(shown(item(&message, &"items".into())), "mine");
+        assert_eq!(shown(item(&message, &"keys".into())), "!attribute");
+        assert!(item(&message, &1.into()).unwrap().is_undefined());
+    }
+
+    #[test]
+    fn other_types_have_no_items_by_name() {
+        for value in [
+            none(),
+            Value::from(1),
+            Value::from(1.5),
+            Value::from("a"),
+            list([1]),
+            tuple([1]),
+        ] {
+            assert!(attribute(&value, "role").unwrap().is_undefined());
+            assert!(item(&value, &"role".into()).unwrap().is_undefined());
+        }
+        assert_eq!(shown(attribute(&"a".into(), "upper")), "!attribute");
+        assert_eq!(shown(item(&list([1]), &"append".into())), "!attribute");
+        assert_eq!(shown(attribute(&Value::UNDEFINED, "role")), "!attribute");
+        assert_eq!(shown(item(&Value::UNDEFINED, &"role".into())), "!item");
+    }
+
+    #[test]
+    fn a_namespace_has_what_was_put_into_it() {
+        let namespace = called("namespace", &[dict([("items", 1)])]).unwrap();
+        assert!(namespace.is_true() && called("namespace", &[]).unwrap().is_true());
+        assert_eq!(shown(attribute(&namespace, "items")), "1");
+        assert!(attribute(&namespace, "other").unwrap().is_undefined());
+        assert_eq!(shown(attribute(&namespace, "__turntrie__")), "!attribute");
+    }
+
+    #[test]
+    fn indices_count_code_points_and_wrap() {
+        let text = Value::from("a日😀");
+        assert_eq!(shown(item(&text, &1.into())), "日");
+        assert_eq!(shown(item(&text, &(-1).into())), "😀");
+        assert!(item(&text, &3.into()).unwrap().is_undefined());
+        assert!(item(&text, &(-4).into()).unwrap().is_undefined());
+        assert_eq!(shown(item(&list([5, 6]), &true.into())), "6");
+        assert!(item(&list([5]), &i128::MIN.into()).unwrap().is_undefined());
+        assert!(item(&list([5]), &none()).unwrap().is_undefined());
+        assert_eq!(shown(item(&list([5]), &list([0]))), "!item");
+    }
+
+    #[test]
+    fn slices_are_those_of_python() {
+        let bound = |bound: Option<i128>| bound.map_or_else(none, int);
+        let text = Value::from("a日😀b");
+        let table = [
+            ((None, None, Some(-1)), "b😀日a"),
+            ((Some(-9), None, None), "a日😀b"),
+            ((None, Some(-9), None), ""),
+            ((Some(3), Some(0), Some(-1)), "b😀日"),
+            ((Some(1), Some(-1), None), "日😀"),
+            ((None, None, Some(2)), "a😀"),
+            ((Some(2), Some(1), None), ""),
+            ((Some(i128::MAX), None, Some(i128::MIN)), "b"),
+            ((None, None, Some(0)), "!slice"),
+        ];
+        for ((start, stop, step), expected) in table {
+            let bounds = [bound(start), bound(stop), bound(step)];
+            let [start, stop, step] = &bounds;
+            assert_eq!(
+                shown(slice(&text, [start, stop, step])),
+                expected,
+                "{bounds:?}"
+            );
+        }
+        let [none, one] = [none(), Value::from(1)];
+        assert_eq!(
+            shown(slice(&list([1, 2, 3]), [&one, &none, &none])),
+            "[2, 3]"
+        );
+        assert_eq!(shown(slice(&tuple([1, 2]), [&one, &none, &none])), "(2,)");
+        assert_eq!(
+            shown(slice(&dict([("a", 1)]), [&one, &none, &none])),
+            "!slice"
+        );
+        assert_eq!(shown(slice(&none, [&one, &none, &none])), "!slice");
+        assert_eq!(shown(slice(&text, [&"1".into(), &none, &none])), "!slice");
+    }
+}

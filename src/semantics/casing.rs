@@ -165,3 +165,54 @@ fn is_title(c: char) -> bool {
 fn is_cased(c: char) -> bool {
     c.is_lowercase() || c.is_uppercase() || is_title(c)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{filter, method};
+
+    #[test]
+    fn methods() {
+        let table = [
+            ("upper", "straße ŉ ﬁ", "STRASSE ʼN FI"),
+            ("lower", "ΑΣ ΑΣΑ İ", "ας ασα i̇"),
+            ("lower", "ABC", "abc"),
+            ("capitalize", "hELLO ÉCOLE", "Hello école"),
+            ("capitalize", "éCOLE", "École"),
+            ("title", "they're o'neill é", "They'Re O'Neill É"),
+            ("swapcase", "aBß É", "AbSS é"),
+            ("casefold", "ABC", "abc"),
+            ("islower", "aé1", "True"),
+            ("isupper", "AÉ1", "True"),
+            ("isupper", "1", "False"),
+            ("istitle", "Ab Cd", "True"),
+            ("isalpha", "ab", "True"),
+        ];
+        for (name, text, expected) in table {
+            assert_eq!(method(name, &[text.into()]), expected, "{name} {text}");
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_unicode_version_fails() {
+        for (name, text) in [
+            ("upper", "\u{19b}"),
+            ("lower", "\u{a7cb}"),
+            ("title", "ß"),
+            ("title", "aΣ"),
+            ("casefold", "ß"),
+            ("isalpha", "é"),
+        ] {
+            assert_eq!(method(name, &[text.into()]), "!unicode", "{name} {text}");
+        }
+    }
+
+    #[test]
+    fn the_title_filter_has_its_own_words() {
+        assert_eq!(
+            filter("title", &["they're foo-bar (bAZ) [q]".into()]),
+            "They're Foo-Bar (Baz) [Q]"
+        );
+        assert_eq!(filter("title", &["a\u{1c}b ß".into()]), "A\u{1c}B SS");
+        assert_eq!(filter("title", &["a_b {c".into()]), "A_b {C");
+    }
+}

@@ -218,3 +218,80 @@ fn compare_mixed(int: i128, float: f64) -> Option<Ordering> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{code, dict, list, none, tuple};
+    use super::*;
+
+    fn eq(left: impl Into<Value>, right: impl Into<Value>) -> Result<bool> {
+        equal(&left.into(), &right.into())
+    }
+
+    #[test]
+    fn numbers_compare_exactly_across_types() {
+        assert!(eq(true, 1).unwrap());
+        assert!(eq(1, 1.0).unwrap());
+        assert!(eq(1_i64 << 53, 9_007_199_254_740_992.0).unwrap());
+        assert!(!eq((1_i64 << 53) + 1, 9_007_199_254_740_992.0).unwrap());
+        assert!(!eq(f64::NAN, f64::NAN).unwrap());
+        let less = |a: Value, b: Value| order(&a, &b).unwrap() == Some(Ordering::Less);
+        assert!(less(
+            Value::from(9_007_199_254_740_992.0),
+            Value::from((1_i64 << 53) + 1)
+        ));
+        assert!(less(Value::from(i128::MAX), Value::from(f64::INFINITY)));
+        assert!(less(Value::from(-1.5), Value::from(-1)));
+        assert!(less(Value::from(1), Value::from(1.5)));
+    }
+
+    #[test]
+    fn types_keep_apart() {
+        assert!(!eq("1", 1).unwrap());
+        assert!(!eq(Value::UNDEFINED, none()).unwrap());
+        assert!(eq(Value::UNDEFINED, Value::UNDEFINED).unwrap());
+        assert!(!eq(list([1]), tuple([1])).unwrap());
+        assert!(eq(list([1.0]), list([true])).unwrap());
+        assert!(eq(dict([("a", 1), ("b", 2)]), dict([("b", 2), ("a", 1)])).unwrap());
+        assert!(!eq(dict([("a", 1)]), dict([("b", 1)])).unwrap());
+        let nan = list([f64::NAN]);
+        assert_eq!(code(&eq(nan.clone(), nan).unwrap_err()), "nan");
+    }
+
+    #[test]
+    fn order_needs_one_type() {
+        assert_eq!(code(&order(&1.into(), &"a".into()).unwrap_err()), "compare");
+        assert_eq!(code(&order(&none(), &none()).unwrap_err()), "compare");
+        assert_eq!(
+            order(&"Z".into(), &"a".into()).unwrap(),
+            Some(Ordering::Less)
+        );
+        // By code point, not by UTF-16 unit.
+        assert_eq!(
+            order(&"\u{ffff}".into(), &"😀".into()).unwrap(),
+            Some(Ordering::Less)
+        );
+        assert_eq!(
+            order(&list([1, 2]), &list([1])).unwrap(),
+            Some(Ordering::Greater)
+        );
+        assert_eq!(order(&f64::NAN.into(), &1.into()).unwrap(), None);
+    }
+
+    #[test]
+    fn membership() {
+        assert!(contains(&"abc".into(), &"".into()).unwrap());
+        assert!(contains(&dict([("a", 1)]), &"a".into()).unwrap());
+        assert!(!contains(&dict([("1", 1)]), &1.into()).unwrap());
+        assert!(contains(&list([1]), &true.into()).unwrap());
+        assert!(!contains(&Value::UNDEFINED, &"a".into()).unwrap());
+        for (container, item) in [
+            (Value::from("abc"), none()),
+            (none(), Value::from("a")),
+            (Value::from(5), Value::from(5)),
+            (dict([("a", 1)]), list([1])),
+        ] {
+            assert_eq!(code(&contains(&container, &item).unwrap_err()), "contains");
+        }
+    }
+}

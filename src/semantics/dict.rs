@@ -91,3 +91,21 @@ impl Object for Dict {
         Some(self.entries.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_dicts_find_what_small_ones_find() {
+        for size in [0, 1, INDEXED_FROM - 1, INDEXED_FROM, 1000] {
+            let keys = (0..size).map(|at| (Value::from(format!("key {at}")), Value::from(at)));
+            let dict = Dict::new(keys.collect());
+            assert_eq!(dict.index.is_some(), size >= INDEXED_FROM);
+            for at in 0..size {
+                assert_eq!(dict.get(&format!("key {at}")), Some(&Value::from(at)));
+            }
+            assert_eq!(dict.get("key"), None);
+        }
+    }
+}

@@ -645,3 +645,234 @@ fn wordcount(args: &[Value]) -> Result {
     let words = text.split(|c| !is_word(c)).filter(|word| !word.is_empty());
     Ok(Value::from(words.count()))
 }
+
+#[cfg(test)]
+mod unit_tests {
+    use super::super::probe::{called, dict, filter, keywords, list, none, tuple};
+    use super::*;
+
+    fn people() -> Value {
+        list([
+            dict([("n", Value::from("b")), ("v", Value::from(1))]),
+            dict([("n", Value::from("A")), ("v", Value::from(2))]),
+            dict([("n", Value::from("a")), ("v", Value::from(1))]),
+        ])
+    }
+
+    fn names(filtered: &str, args: &[Value]) -> String {
+        let people = super::super::probe::filtered(filtered, args).unwrap();
+        filter("map", &[people, keywords([("attribute", "n")])])
+    }
+
+    #[test]
+    fn text() {
+        let table: [(&str, Vec<Value>, &str); 19] = [
+            ("trim", vec!["\u{1c} a\u{3000}".into()], "a"),
+            ("trim", vec!["xax".into(), "x".into()], "a"),
+            ("trim", vec![none()], "None"),
+            ("trim", vec![Value::UNDEFINED], ""),
+            ("upper", vec![true.into()], "TRUE"),
+            ("capitalize", vec!["aB".into()], "Ab"),
+            (
+                "replace",
+                vec!["aaa".into(), "a".into(), "b".into(), 1.into()],
+                "baa",
+            ),
+            ("replace", vec![11.into(), 1.into(), none()], "NoneNone"),
+            ("string", vec![1.0.into()], "1.0"),
+            ("center", vec!["ab".into(), 5.into()], "  ab "),
+            ("format", vec!["%s-%d".into(), "a".into(), 1.into()], "a-1"),
+            ("indent", vec!["a\n\nb".into()], "a\n\n    b"),
+            (
+                "indent",
+                vec!["a\n\nb".into(), ">".into(), true.into(), true.into()],
+                ">a\n>\n>b",
+            ),
+            (
+                "truncate",
+                vec!["aaa bbb ccc ddd".into(), 9.into()],
+                "aaa...",
+            ),
+            ("truncate", vec!["aaa bbb".into(), 3.into()], "aaa bbb"),
+            ("wordcount", vec!["a b_c, d-e".into()], "4"),
+            ("escape", vec!["<'\">&".into()], "&lt;&#39;&#34;&gt;&amp;"),
+            ("e", vec![Value::from_safe_string("<".into())], "<"),
+            (
+                "lower",
+                vec![Value::from_safe_string("A".into())],
+                "!markup",
+            ),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(filter(name, &args), expected, "{name} {args:?}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        let table: [(&str, Vec<Value>, &str); 21] = [
+            ("int", vec![" 4_2 ".into()], "42"),
+            ("int", vec!["42.9".into()], "42"),
+            ("int", vec!["x".into(), 7.into()], "7"),
+            ("int", vec![none()], "0"),
+            ("int", vec![Value::UNDEFINED], "!operand"),
+            ("int", vec![f64::INFINITY.into()], "!float"),
+            ("int", vec!["inf".into()], "0"),
+            ("int", vec!["٤".into()], "!unicode"),
+            ("float", vec!["1e3".into()], "1000.0"),
+            ("float", vec!["-.5".into()], "-0.5"),
+            ("float", vec!["1__0".into(), none()], "None"),
+            ("round", vec![2.5.into()], "2.0"),
+            ("round", vec![2.675.into(), 2.into()], "2.67"),
+            ("round", vec![42.into()], "42"),
+            ("round", vec![1.21.into(), 1.into(), "ceil".into()], "1.3"),
+            ("abs", vec![(-3).into()], "3"),
+            ("abs", vec!["a".into()], "!operand"),
+            ("sum", vec![list([1, 2])], "3"),
+            ("sum", vec![list([0.1])], "!sum"),
+            ("sum", vec![people(), "v".into(), 10.into()], "14"),
+            ("sum", vec![list::<i32>([]), none(), "".into()], "!sum"),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(filter(name, &args), expected, "{name} {args:?}");
+        }
+    }
+
+    #[test]
+    fn sequences() {
+        let numbers = || list([3, 1, 2]);
+        let table: [(&str, Vec<Value>, &str); 27] = [
+            ("length", vec!["日本".into()], "2"),
+            ("count", vec![Value::UNDEFINED], "0"),
+            ("length", vec![5.into()], "!length"),
+            ("first", vec!["日本".into()], "日"),
+            ("last", vec![numbers()], "2"),
+            ("first", vec![list::<i32>([])], ""),
+            ("list", vec!["ab".into()], "['a', 'b']"),
+            ("list", vec![dict([("k", 1)])], "['k']"),
+            ("list", vec![none()], "!iterate"),
+            (
+                "join",
+                vec![list([Value::from(1), none()]), "-".into()],
+                "1-None",
+            ),
+            (
+                "join",
+                vec![people(), keywords([("attribute", "n")])],
+                "bAa",
+            ),
+            ("sort", vec![list(["b", "A", "a"])], "['A', 'a', 'b']"),
+            ("sort", vec![numbers(), true.into()], "[3, 2, 1]"),
+            ("sort", vec![list([Value::from(1), "a".into()])], "!compare"),
+            (
+                "sort",
+                vec![list([Value::UNDEFINED, Value::UNDEFINED])],
+                "[Undefined, Undefined]",
+            ),
+            ("reverse", vec!["ab日".into()], "日ba"),
+            ("reverse", vec![numbers()], "<2, 1, 3>"),
+            ("unique", vec![list(["a", "A", "b"])], "<'a', 'b'>"),
+            (
+                "unique",
+                vec![list([Value::from(1), true.into(), 2.into()])],
+                "<1, 2>",
+            ),
+            ("min", vec![list(["b", "A"])], "A"),
+            ("max", vec![numbers()], "3"),
+            ("max", vec![list::<i32>([])], ""),
+            (
+                "batch",
+                vec![numbers(), 2.into(), 0.into()],
+                "<3, 1], [2, 0>",
+            ),
+            ("slice", vec![numbers(), 2.into()], "<3, 1], [2>"),
+            ("items", vec![dict([("a", 1)])], "<('a', 1)>"),
+            ("items", vec![numbers()], "!operand"),
+            (
+                "dictsort",
+                vec![dict([("b", 1), ("A", 2)])],
+                "[('A', 2), ('b', 1)]",
+            ),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(filter(name, &args), expected, "{name} {args:?}");
+        }
+    }
+
+    #[test]
+    fn default_asks_for_undefined_or_for_truth() {
+        assert_eq!(filter("default", &[Value::UNDEFINED, "x".into()]), "x");
+        assert_eq!(filter("d", &["".into(), "x".into()]), "");
+        assert_eq!(filter("d", &["".into(), "x".into(), true.into()]), "x");
+        assert_eq!(filter("d", &[none(), keywords([("boolean", true)])]), "");
+        assert_eq!(filter("d", &[none(), "x".into()]), "None");
+    }
+
+    #[test]
+    fn mapping_and_selecting() {
+        assert_eq!(
+            filter("map", &[list(["a", "b"]), "upper".into()]),
+            "<'A', 'B'>"
+        );
+        assert_eq!(filter("map", &[list(["a"]), "op:neg".into()]), "!filter");
+        assert_eq!(filter("map", &[list(["a"]), "safe".into()]), "!markup");
+        let missing = keywords([("attribute", "x"), ("default", "d")]);
+        assert_eq!(filter("map", &[people(), missing]), "<'d', 'd', 'd'>");
+        assert_eq!(
+            names("selectattr", &[people(), "v".into(), "eq".into(), 1.into()]),
+            "<'b', 'a'>"
+        );
+        assert_eq!(
+            names("rejectattr", &[people(), "v".into(), "==".into(), 1.into()]),
+            "<'A'>"
+        );
+        assert_eq!(names("selectattr", &[people(), "x".into()]), "<>");
+        assert_eq!(
+            names("sort", &[people(), keywords([("attribute", "v,n")])]),
+            "<'a', 'b', 'A'>"
+        );
+        assert_eq!(filter("select", &[list([0, 1, 2])]), "<1, 2>");
+        assert_eq!(filter("reject", &[list([0, 1, 2]), "odd".into()]), "<0, 2>");
+        assert_eq!(filter("select", &[list([0]), "unheard".into()]), "!test");
+        let paths = list([dict([("a", list([dict([("b", 1)])]))])]);
+        assert_eq!(
+            filter("map", &[paths, keywords([("attribute", "a.0.b")])]),
+            "<1>"
+        );
+    }
+
+    #[test]
+    fn a_generator_is_true_has_no_length_and_ends() {
+        let generator =
+            || super::super::probe::filtered("map", &[list([1]), "string".into()]).unwrap();
+        assert!(generator().is_true());
+        assert_eq!(filter("length", &[generator()]), "!length");
+        assert_eq!(filter("string", &[generator()]), "!print");
+        assert_eq!(filter("op:add", &[generator(), list([1])]), "!operand");
+        let once = generator();
+        assert_eq!(filter("list", std::slice::from_ref(&once)), "['1']");
+        assert_eq!(filter("list", &[once]), "!generator");
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        assert_eq!(filter("upper", &["a".into(), 1.into()]), "!arguments");
+        assert_eq!(
+            filter("join", &[list([1]), keywords([("by", ",")])]),
+            "!arguments"
+        );
+        assert_eq!(
+            filter(
+                "trim",
+                &["a".into(), "b".into(), keywords([("chars", "c")])]
+            ),
+            "!arguments"
+        );
+        assert_eq!(filter("sort", &[list([1]), "yes".into()]), "!arguments");
+        assert_eq!(
+            filter("list", &[called("namespace", &[]).unwrap()]),
+            "!iterate"
+        );
+        assert_eq!(filter("length", &[tuple([1, 2])]), "2");
+    }
+}

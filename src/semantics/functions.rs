@@ -110,3 +110,59 @@ fn strftime_now(state: &State, arguments: &Arguments) -> Result {
         _ => Err(unproved("strftime")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{called, dict, filter, function, keywords, list, none, tuple};
+    use super::*;
+    use minijinja::Environment;
+
+    #[test]
+    fn ranges() {
+        let shown = |args: &[Value]| match called("range", args) {
+            Ok(range) => filter("list", &[range]),
+            Err(error) => super::super::probe::code(&error).to_owned(),
+        };
+        assert_eq!(shown(&[3.into()]), "[0, 1, 2]");
+        assert_eq!(shown(&[5.into(), 0.into(), (-2).into()]), "[5, 3, 1]");
+        assert_eq!(shown(&[1.into(), 0.into()]), "[]");
+        assert_eq!(shown(&[true.into()]), "[0]");
+        assert_eq!(shown(&[100_001.into()]), "range");
+        assert_eq!(shown(&[0.into(), 1.into(), 0.into()]), "range");
+        assert_eq!(shown(&[1.5.into()]), "operand");
+        assert_eq!(
+            shown(&[i64::MIN.into(), i64::MAX.into(), i64::MAX.into()]),
+            { "[-9223372036854775808, -1, 9223372036854775806]" }
+        );
+    }
+
+    #[test]
+    fn dicts() {
+        assert_eq!(function("dict", &[keywords([("a", 1)])]), "{'a': 1}");
+        assert_eq!(
+            function("dict", &[dict([("a", 1), ("b", 2)]), keywords([("a", 3)])]),
+            "{'a': 3, 'b': 2}"
+        );
+        assert_eq!(function("dict", &[list([tuple(["k", "v"])])]), "{'k': 'v'}");
+        assert_eq!(function("dict", &[list([tuple([1, 2])])]), "!key");
+        assert_eq!(function("dict", &[none()]), "!arguments");
+        assert_eq!(function("dict", &[keywords([("self", 1)])]), "!arguments");
+        assert_eq!(
+            function("namespace", &[keywords([("_a", 1)])]),
+            "!attribute"
+        );
+    }
+
+    #[test]
+    fn the_clock_is_read_from_the_context() {
+        let env: Environment<'static> = super::super::environment();
+        let render = |format: &str| {
+            let template = format!("{{{{ strftime_now('{format}') }}}}");
+            let template = env.template_from_str(&template).unwrap();
+            template.render(dict([(TIMES, dict([("%d %b", "26 Jul")]))]))
+        };
+        assert_eq!(render("%d %b").unwrap(), "26 Jul");
+        assert!(render("%Y").is_err());
+        assert_eq!(function("raise_exception", &["no".into()]), "!raised");
+    }
+}

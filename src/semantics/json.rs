@@ -198,3 +198,59 @@ fn separator(value: &Value) -> Result<String> {
         _ => Err(unproved("separators")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{dict, filter, keywords, list, none, tuple};
+    use minijinja::Value;
+
+    fn sample() -> Value {
+        dict([
+            (
+                "b",
+                list([Value::from(1), Value::from(1e16), none(), Value::from(true)]),
+            ),
+            ("a", Value::from("é<&>\"\\\n\u{8}\u{1f}\u{7f}\u{2028}😀")),
+            ("c", dict::<i32>([])),
+            ("d", tuple::<i32>([])),
+        ])
+    }
+
+    #[test]
+    fn defaults_are_those_of_transformers() {
+        assert_eq!(
+            filter("tojson", &[sample()]),
+            "{\"b\": [1, 1e+16, null, true], \
+             \"a\": \"é<&>\\\"\\\\\\n\\b\\u001f\u{7f}\u{2028}😀\", \"c\": {}, \"d\": []}"
+        );
+        let odd = list([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+        assert_eq!(filter("tojson", &[odd]), "[NaN, Infinity, -Infinity]");
+    }
+
+    #[test]
+    fn every_keyword_works() {
+        let ascii = keywords([("ensure_ascii", true)]);
+        assert_eq!(
+            filter("tojson", &[Value::from("é\u{7f}😀"), ascii]),
+            r#""\u00e9\u007f\ud83d\ude00""#
+        );
+        let style = keywords([("indent", Value::from(2)), ("sort_keys", Value::from(true))]);
+        let value = dict([("b", list([1, 2])), ("a", list::<i32>([]))]);
+        assert_eq!(
+            filter("tojson", &[value.clone(), style]),
+            "{\n  \"a\": [],\n  \"b\": [\n    1,\n    2\n  ]\n}"
+        );
+        let tight = keywords([("separators", tuple([",", ":"]))]);
+        assert_eq!(filter("tojson", &[value, tight]), r#"{"b":[1,2],"a":[]}"#);
+    }
+
+    #[test]
+    fn what_json_dumps_refuses_fails() {
+        assert_eq!(filter("tojson", &[Value::UNDEFINED]), "!json");
+        assert_eq!(filter("tojson", &[list([Value::UNDEFINED])]), "!json");
+        assert_eq!(
+            filter("tojson", &[1.into(), keywords([("other", 1)])]),
+            "!arguments"
+        );
+    }
+}

@@ -139,3 +139,53 @@ fn sequence_method(items: &[Value], name: &str, arguments: &Arguments) -> Result
         _ => Err(unproved("not_found")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{called, dict, filter, list, method, none};
+    use super::*;
+
+    fn message() -> Value {
+        dict([("get", 1), ("items", 2)])
+    }
+
+    #[test]
+    fn a_key_neither_shadows_a_method_nor_is_called() {
+        assert_eq!(method("get", &[message(), "items".into()]), "2");
+        assert_eq!(method("get", &[message(), "x".into()]), "None");
+        assert_eq!(method("get", &[message(), none(), 7.into()]), "7");
+        assert_eq!(method("get", &[message(), list([1])]), "!key");
+        assert_eq!(
+            method("items", &[message()]),
+            "dict_items([('get', 1), ('items', 2)])"
+        );
+        let callable = dict([("run", called("range", &[1.into()]).unwrap())]);
+        assert_eq!(method("run", &[callable]), "!method");
+        let namespace = called("namespace", &[dict([("get", 1)])]).unwrap();
+        assert_eq!(method("get", &[namespace, "a".into()]), "!method");
+    }
+
+    #[test]
+    fn views() {
+        let keys = super::super::probe::called_method("keys", &[message()]).unwrap();
+        assert_eq!(filter("length", &[keys.clone()]), "2");
+        assert_eq!(filter("list", &[keys.clone()]), "['get', 'items']");
+        assert_eq!(filter("op:in", &["get".into(), keys.clone()]), "True");
+        assert_eq!(filter("op:item", &[keys.clone(), 0.into()]), "");
+        assert_eq!(filter("op:add", &[keys, list([1])]), "!operand");
+        assert_eq!(method("values", &[dict::<i32>([])]), "dict_values([])");
+    }
+
+    #[test]
+    fn lists_are_read_only() {
+        assert_eq!(method("count", &[list([1, 2, 1]), true.into()]), "2");
+        assert_eq!(method("index", &[list(["a", "b"]), "b".into()]), "1");
+        assert_eq!(method("index", &[list(["a"]), "b".into()]), "!not_found");
+        assert_eq!(method("copy", &[list(["a"])]), "['a']");
+        for name in ["append", "pop", "sort", "reverse", "clear"] {
+            assert_eq!(method(name, &[list(["a"])]), "!method");
+        }
+        assert_eq!(method("strip", &[Value::UNDEFINED]), "!method");
+        assert_eq!(method("upper", &[1.into()]), "!method");
+    }
+}

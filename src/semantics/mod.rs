@@ -26,6 +26,8 @@ pub mod methods;
 mod numerals;
 pub mod operators;
 mod printf;
+#[cfg(test)]
+mod probe;
 mod sequences;
 mod strings;
 pub mod tests;

@@ -102,3 +102,53 @@ fn dict(flat: &Value) -> Result {
     let dict = Dict::from_pairs(pairs).ok_or_else(|| unproved("key"))?;
     Ok(Value::from_object(dict))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{dict, filter, filtered, list, none, shown};
+    use minijinja::Value;
+
+    #[test]
+    fn names_reach_their_functions() {
+        let pair = |name: &str, a: Value, b: Value| filter(name, &[a, b]);
+        assert_eq!(pair("op:concat", 1e16.into(), none()), "1e+16None");
+        assert_eq!(pair("op:concat", Value::UNDEFINED, "a".into()), "a");
+        assert_eq!(pair("op:eq", 1.into(), 1.0.into()), "True");
+        assert_eq!(pair("op:ne", 1.into(), "1".into()), "True");
+        assert_eq!(pair("op:lt", 1.into(), f64::NAN.into()), "False");
+        assert_eq!(pair("op:ge", 2.into(), 2.into()), "True");
+        assert_eq!(pair("op:in", "a".into(), "abc".into()), "True");
+        assert_eq!(pair("op:not_in", "a".into(), list(["a"])), "False");
+        assert_eq!(pair("op:attribute", dict([("a", 1)]), "a".into()), "1");
+        assert_eq!(pair("op:item", list([4, 5]), (-1).into()), "5");
+        let slice = [list([1, 2, 3]), none(), none(), (-1).into()];
+        assert_eq!(filter("op:slice", &slice), "[3, 2, 1]");
+        assert_eq!(filter("op:neg", &[1.5.into()]), "-1.5");
+    }
+
+    #[test]
+    fn loops_know_their_length() {
+        for value in ["ab".into(), list([1, 2]), dict([("a", 1), ("b", 2)])] {
+            let iterable = filtered("op:iter", &[value]).unwrap();
+            assert_eq!(iterable.try_iter().unwrap().size_hint(), (2, Some(2)));
+        }
+        let generator = filtered("map", &[list([1, 2]), "string".into()]).unwrap();
+        assert_eq!(
+            shown(filtered("op:iter", &[generator.clone()])),
+            "['1', '2']"
+        );
+        assert_eq!(filter("op:iter", &[generator]), "!generator");
+        assert_eq!(filter("op:iter", &[none()]), "!iterate");
+        assert_eq!(filter("op:iter", &[5.into()]), "!iterate");
+    }
+
+    #[test]
+    fn dict_displays_keep_the_first_place_and_the_last_value() {
+        let flat = |items: &[Value]| filter("op:dict", &[list(items.to_vec())]);
+        let [a, b] = ["a", "b"].map(Value::from);
+        let entries = [a.clone(), 1.into(), b, 2.into(), a, 3.into()];
+        assert_eq!(flat(&entries), "{'a': 3, 'b': 2}");
+        assert_eq!(flat(&[]), "{}");
+        assert_eq!(flat(&[1.into(), 2.into()]), "!key");
+    }
+}

@@ -194,3 +194,55 @@ fn pad(out: &mut String, spec: &Spec, sign: &str, body: &str, zero: bool) {
         out.push_str(body);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{dict, filter, list, none, tuple};
+    use minijinja::Value;
+
+    fn formatted(format: &str, value: impl Into<Value>) -> String {
+        filter("op:mod", &[format.into(), value.into()])
+    }
+
+    #[test]
+    fn conversions() {
+        let table = [
+            ("%s", Value::from("a"), "a"),
+            ("%s-%r", tuple(["a", "b"]), "a-'b'"),
+            ("%5s|%-5s|", tuple(["a", "b"]), "    a|b    |"),
+            ("%.2s", Value::from("日本語"), "日本"),
+            ("%05d", Value::from(-42), "-0042"),
+            ("%+d % d", tuple([1, 2]), "+1  2"),
+            ("%d", Value::from(3.9), "3"),
+            ("%i%%", Value::from(true), "1%"),
+            ("%.3d", Value::from(7), "007"),
+            ("%x %X %o", tuple([255, 255, 8]), "ff FF 10"),
+            ("%.2f", Value::from(2.675), "2.67"),
+            ("%.0f", Value::from(0.5), "0"),
+            ("%08.3f", Value::from(-2.5), "-002.500"),
+            ("%s", list([1]), "[1]"),
+            ("%s", Value::UNDEFINED, ""),
+            ("none", dict([("a", 1)]), "none"),
+        ];
+        for (format, value, expected) in table {
+            assert_eq!(formatted(format, value), expected, "{format}");
+        }
+    }
+
+    #[test]
+    fn what_python_refuses_or_we_cannot_prove_fails() {
+        for (format, value) in [
+            ("%s %s", Value::from("a")),
+            ("none", Value::from("a")),
+            ("%d", Value::from("1")),
+            ("%d", none()),
+            ("%x", Value::from(1.5)),
+            ("%(a)s", dict([("a", 1)])),
+            ("%*d", tuple([1, 2])),
+            ("%e", Value::from(1.5)),
+            ("%", Value::from(1)),
+        ] {
+            assert_eq!(formatted(format, value), "!printf", "{format}");
+        }
+    }
+}

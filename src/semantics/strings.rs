@@ -503,3 +503,122 @@ fn format(text: &str, arguments: &Arguments) -> Result<String> {
     out.push_str(rest);
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{keywords, list, method, none, tuple};
+    use minijinja::Value;
+
+    fn call(name: &str, text: &str, args: &[Value]) -> String {
+        let mut values = vec![Value::from(text)];
+        values.extend_from_slice(args);
+        method(name, &values)
+    }
+
+    #[test]
+    fn white_space_is_that_of_python() {
+        assert_eq!(call("strip", "\u{1c}\u{3000}\u{a0} x \u{85}\n", &[]), "x");
+        assert_eq!(call("strip", "xxaxx", &["x".into()]), "a");
+        assert_eq!(call("lstrip", "\n\n a\n", &["\n".into()]), " a\n");
+        assert_eq!(call("rstrip", " a ", &[none()]), " a");
+        assert_eq!(
+            call("split", " a\u{1c}b\u{3000} c ", &[]),
+            "['a', 'b', 'c']"
+        );
+        assert_eq!(
+            call("splitlines", "a\r\nb\u{b}c\u{2028}d\n", &[]),
+            "['a', 'b', 'c', 'd']"
+        );
+        assert_eq!(
+            call("splitlines", "a\r\nb", &[true.into()]),
+            r"['a\r\n', 'b']"
+        );
+        assert_eq!(call("isspace", "\u{1f}\u{2009}", &[]), "True");
+        assert_eq!(call("isspace", "\u{200b}", &[]), "False");
+    }
+
+    #[test]
+    fn splitting() {
+        assert_eq!(
+            call("split", "a,b,,c", &[",".into()]),
+            "['a', 'b', '', 'c']"
+        );
+        assert_eq!(
+            call("split", "a,b,c", &[",".into(), 1.into()]),
+            "['a', 'b,c']"
+        );
+        assert_eq!(
+            call("rsplit", "a,b,c", &[",".into(), 1.into()]),
+            "['a,b', 'c']"
+        );
+        assert_eq!(
+            call("split", " a b c ", &[none(), 1.into()]),
+            "['a', 'b c ']"
+        );
+        assert_eq!(
+            call("rsplit", " a b c ", &[none(), 1.into()]),
+            "[' a b', 'c']"
+        );
+        assert_eq!(
+            call("split", "a b", &[keywords([("maxsplit", 0)])]),
+            "['a b']"
+        );
+        assert_eq!(call("split", "a", &["".into()]), "!separator");
+        assert_eq!(call("split", "", &[]), "[]");
+        assert_eq!(call("split", "", &["x".into()]), "['']");
+        assert_eq!(
+            call("partition", "a=b=c", &["=".into()]),
+            "('a', '=', 'b=c')"
+        );
+        assert_eq!(call("rpartition", "abc", &["=".into()]), "('', '', 'abc')");
+    }
+
+    #[test]
+    fn searching_counts_code_points() {
+        assert_eq!(call("find", "日本語", &["語".into()]), "2");
+        assert_eq!(call("rfind", "aXaXa", &["X".into(), none(), 3.into()]), "1");
+        assert_eq!(call("find", "abc", &["".into(), 3.into()]), "3");
+        assert_eq!(call("find", "abc", &["".into(), 4.into()]), "-1");
+        assert_eq!(call("index", "abc", &["x".into()]), "!not_found");
+        assert_eq!(call("count", "aaa", &["aa".into()]), "1");
+        assert_eq!(call("count", "日本", &["".into()]), "3");
+        assert_eq!(call("startswith", "abc", &[tuple(["x", "ab"])]), "True");
+        assert_eq!(call("startswith", "abc", &["bc".into(), 1.into()]), "True");
+        assert_eq!(call("endswith", "abc", &["".into(), 4.into()]), "False");
+        assert_eq!(call("startswith", "abc", &[list(["a"])]), "!operand");
+    }
+
+    #[test]
+    fn building() {
+        assert_eq!(
+            call("replace", "aaa", &["a".into(), "b".into(), 2.into()]),
+            "bba"
+        );
+        assert_eq!(call("replace", "ab", &["".into(), "-".into()]), "-a-b-");
+        assert_eq!(call("join", ", ", &[list(["a", "b"])]), "a, b");
+        assert_eq!(call("join", ",", &[list([1])]), "!operand");
+        assert_eq!(call("zfill", "-42", &[5.into()]), "-0042");
+        assert_eq!(call("center", "ab", &[5.into(), "*".into()]), "**ab*");
+        assert_eq!(call("ljust", "é", &[3.into()]), "é  ");
+        assert_eq!(call("expandtabs", "a\tb\n\tc", &[4.into()]), "a   b\n    c");
+        assert_eq!(call("removeprefix", "xxa", &["x".into()]), "xa");
+        assert_eq!(call("format", "{}-{}", &[1.into(), "a".into()]), "1-a");
+        assert_eq!(call("format", "{x}{{}}", &[keywords([("x", 1)])]), "1{}");
+        assert_eq!(call("format", "{:>5}", &[1.into()]), "!format");
+        assert_eq!(call("format", "{}{0}", &[1.into()]), "!format");
+    }
+
+    #[test]
+    fn arguments_are_checked_as_in_python() {
+        assert_eq!(
+            call("strip", "a", &[keywords([("chars", "a")])]),
+            "!arguments"
+        );
+        assert_eq!(call("split", "a", &[keywords([("by", "a")])]), "!arguments");
+        assert_eq!(call("upper", "a", &[1.into()]), "!arguments");
+        assert_eq!(call("replace", "a", &["a".into()]), "!arguments");
+        assert_eq!(call("strip", "a", &[1.into()]), "!operand");
+        assert_eq!(call("encode", "a", &[]), "!method");
+        assert_eq!(call("append", "a", &[1.into()]), "!method");
+    }
+}

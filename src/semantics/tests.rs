@@ -168,3 +168,73 @@ fn same(args: &[Value]) -> Result<bool> {
         _ => Err(unproved("identity")),
     }
 }
+
+#[cfg(test)]
+mod unit_tests {
+    use super::super::probe::{called, dict, filtered, list, none, test, tuple};
+    use super::*;
+
+    #[test]
+    fn types() {
+        let values = [
+            (Value::UNDEFINED, "undefined sequence iterable callable"),
+            (none(), "none defined"),
+            (Value::from(true), "boolean true number defined"),
+            (Value::from(0), "integer number defined"),
+            (Value::from(1.5), "float number defined"),
+            (Value::from("a"), "string sequence iterable defined"),
+            (
+                Value::from_safe_string("a".into()),
+                "string sequence iterable escaped defined",
+            ),
+            (list([1]), "sequence iterable defined"),
+            (tuple([1]), "sequence iterable defined"),
+            (dict([("a", 1)]), "mapping sequence iterable defined"),
+            (
+                filtered("map", &[list([1]), "string".into()]).unwrap(),
+                "iterable defined",
+            ),
+            (
+                called("range", &[1.into()]).unwrap(),
+                "sequence iterable defined",
+            ),
+            (called("namespace", &[]).unwrap(), "defined"),
+        ];
+        let names = "undefined none boolean true false integer number float string sequence \
+                     iterable callable mapping escaped defined";
+        for (value, true_of) in values {
+            for name in names.split_whitespace() {
+                let expected = true_of.split(' ').any(|test| test == name);
+                let found = test(name, std::slice::from_ref(&value));
+                assert_eq!(
+                    found,
+                    if expected { "True" } else { "False" },
+                    "{value} is {name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn values() {
+        let table: [(&str, Vec<Value>, &str); 14] = [
+            ("odd", vec![3.0.into()], "True"),
+            ("even", vec![(-3).into()], "False"),
+            ("odd", vec!["a".into()], "!printf"),
+            ("divisibleby", vec![9.into(), 3.into()], "True"),
+            ("divisibleby", vec![9.into(), 0.into()], "!zero_division"),
+            ("eq", vec![1.into(), true.into()], "True"),
+            ("ne", vec![1.into(), "1".into()], "True"),
+            ("gt", vec![1.into(), "1".into()], "!compare"),
+            ("lessthan", vec!["a".into(), "b".into()], "True"),
+            ("in", vec![1.into(), list([1])], "True"),
+            ("sameas", vec![1.into(), true.into()], "False"),
+            ("sameas", vec![1.into(), 1.into()], "!identity"),
+            ("lower", vec![true.into()], "False"),
+            ("upper", vec!["ÉA".into()], "True"),
+        ];
+        for (name, args, expected) in table {
+            assert_eq!(test(name, &args), expected, "{name} {args:?}");
+        }
+    }
+}

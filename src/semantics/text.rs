@@ -169,3 +169,89 @@ pub(super) fn escaped(text: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::{called, dict, list, none, shown, tuple};
+    use super::*;
+
+    fn repr(value: impl Into<Value>) -> String {
+        shown(repr_of(&value.into()).map(Value::from))
+    }
+
+    #[test]
+    fn scalars_print_as_in_python() {
+        let table: [(Value, &str); 12] = [
+            (none(), "None"),
+            (Value::from(true), "True"),
+            (Value::from(false), "False"),
+            (Value::from(-7), "-7"),
+            (
+                Value::from(i128::MAX),
+                "170141183460469231731687303715884105727",
+            ),
+            (Value::from(1e16), "1e+16"),
+            (Value::from(1e-5), "1e-05"),
+            (Value::from(-0.0), "-0.0"),
+            (Value::from(f64::NAN), "nan"),
+            (Value::from(f64::NEG_INFINITY), "-inf"),
+            (Value::UNDEFINED, ""),
+            (Value::from("plain 'text'"), "plain 'text'"),
+        ];
+        for (value, expected) in table {
+            assert_eq!(shown(Ok(value)), expected);
+        }
+    }
+
+    #[test]
+    fn strings_are_quoted_and_escaped_as_in_python() {
+        let table = [
+            ("", "''"),
+            ("it's", "\"it's\""),
+            ("say \"it's\"", r#"'say "it\'s"'"#),
+            ("a\\b\n\r\t\x00\x7f", r"'a\\b\n\r\t\x00\x7f'"),
+            ("é ß 日本 😀", "'é ß 日本 😀'"),
+            ("\u{a0}\u{ad}\u{200b}\u{2028}", r"'\xa0\xad\u200b\u2028'"),
+            ("\u{e000}\u{e0001}\u{3000}", r"'\ue000\U000e0001\u3000'"),
+            // Assigned after Unicode 14: what Python prints depends on its version.
+            ("\u{1fae8}", "!unicode"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(repr(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn containers_print_the_repr_of_their_elements() {
+        assert_eq!(
+            repr(list([Value::from("a"), Value::UNDEFINED])),
+            "['a', Undefined]"
+        );
+        assert_eq!(repr(tuple::<i32>([])), "()");
+        assert_eq!(repr(tuple([1])), "(1,)");
+        assert_eq!(repr(tuple([1, 2])), "(1, 2)");
+        assert_eq!(
+            repr(dict([("a", list([1.0])), ("b", dict::<i32>([]))])),
+            "{'a': [1.0], 'b': {}}"
+        );
+        assert_eq!(
+            repr(list([Value::from_safe_string("<".into())])),
+            "[Markup('<')]"
+        );
+        assert_eq!(repr(called("range", &[3.into()]).unwrap()), "range(0, 3)");
+        assert_eq!(
+            repr(called("range", &[3.into(), 0.into(), (-2).into()]).unwrap()),
+            "range(3, 0, -2)"
+        );
+    }
+
+    #[test]
+    fn what_prints_an_address_or_is_too_deep_fails() {
+        assert_eq!(repr(called("namespace", &[]).unwrap()), "!print");
+        let mut nested = list::<i32>([]);
+        for _ in 0..=MAX_DEPTH {
+            nested = list([nested]);
+        }
+        assert_eq!(repr(nested), "!depth");
+    }
+}

@@ -63,14 +63,37 @@ self_cell::self_cell!(
     }
 );
 
+/// A fault put in on purpose, to prove that verification would find it. Never in use otherwise.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The filter `trim` does nothing.
+    Filter,
+    /// Nothing is rewritten: the engine's own operators are at work.
+    Gate,
+}
+
+static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut env = ENVIRONMENT.clone();
+    env.add_filter("trim", |value: Value| value);
+    env
+});
+
 /// A compiled chat template. Immutable, shared between threads.
 pub struct ChatTemplate {
     compiled: Compiled,
+    fault: Option<Fault>,
 }
 
 impl ChatTemplate {
     /// Compiles `source`, or says which construct is not proved equal to jinja2.
     pub fn compile(source: &str) -> Result<Self, Refusal> {
+        Self::compile_with(source, None)
+    }
+
+    /// A template with a fault.
+    #[doc(hidden)]
+    pub fn compile_with(source: &str, fault: Option<Fault>) -> Result<Self, Refusal> {
         let refuse = |construct: &str, line: Option<usize>| Refusal {
             construct: construct.to_owned(),
             line: line.unwrap_or(1),
@@ -80,10 +103,13 @@ impl ChatTemplate {
         let compiled = Compiled::try_new(lexed.source, |source| {
             let tree = machinery::parse(source, "template", SYNTAX.clone())
                 .map_err(|e| refuse("syntax", e.line()))?;
-            let lowering = lower::lower(&tree, lexed.markup)?;
+            let mut lowering = lower::lower(&tree, lexed.markup)?;
+            if fault == Some(Fault::Gate) {
+                lowering.tree = tree;
+            }
             Ok(Program::generate(source, lowering))
         })?;
-        Ok(ChatTemplate { compiled })
+        Ok(ChatTemplate { compiled, fault })
     }
 
     /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
@@ -102,8 +128,12 @@ impl ChatTemplate {
         let program = self.compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
         let mut out = machinery::make_string_output(&mut text);
+        let environment = match self.fault {
+            Some(Fault::Filter) => &FAULTY_ENVIRONMENT,
+            _ => &ENVIRONMENT,
+        };
         let result = machinery::eval(
-            &ENVIRONMENT,
+            environment,
             &program.instructions,
             context,
             &program.blocks,

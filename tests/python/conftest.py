@@ -70,6 +70,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{name:28} {', '.join(f'{k} {n}' for k, n in calls.most_common())}")
         native = sum(set(calls) == {"native"} for calls in real_data.RAN.values())
         terminalreporter.write_line(f"{len(real_data.RAN)} real models ran, {native} of them wholly native")
+    if real_data.TEMPLATES:
+        terminalreporter.section("real templates, by how most calls were served")
+        for reason, count in real_data.TEMPLATES.most_common():
+            terminalreporter.write_line(f"{count:5} {reason}")
     if message := real_data.missing():
         terminalreporter.write_line(f"FAILED: {message}", red=True)
 

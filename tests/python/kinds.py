@@ -1,7 +1,7 @@
 """Small tokenizers of every kind that cuts depend on, made here and loaded by transformers as any other.
 
 Each differs from its neighbours in one thing: the normalizer, the way text is split, the model, the flags of the added
-tokens, or how they overlap. All share one chat template, the demo's, in which the control tokens' names are replaced.
+tokens, or how they overlap. All share one chat template, the demo's.
 """
 
 import json
@@ -20,15 +20,10 @@ GPT_SPLIT = (
 )
 
 CONTROL = (
-    "<|turn|>",
-    "<|end|>",
-    "<|think|>",
-    "<|end_think|>",
-    "<|call|>",
-    "<|end_call|>",
-    "<|result|>",
-    "<|end_result|>",
+    *("<|turn|>", "<|end|>", "<|think|>", "<|end_think|>", "<|call|>", "<|end_call|>", "<|result|>", "<|end_result|>"),
+    *("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<s>", "</s>"),
 )
+"""The control tokens of the demo's template, and those of common ones."""
 
 
 def _corpus() -> Iterator[str]:
@@ -97,7 +92,8 @@ def _with(tokenizer: Tokenizer, *extra: AddedToken, normalizer: Any = None, **fl
     tokenizer.add_special_tokens([AddedToken("<|pad|>", normalized=False, special=True)])
     tokenizer.add_tokens([AddedToken(text, **{"normalized": False, **flags}) for text in CONTROL])
     tokenizer.add_tokens(list(extra))
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<|pad|>")  # noqa: S106
+    names = {"bos_token": "<s>", "eos_token": "<|im_end|>", "pad_token": "<|pad|>"}
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     fast.chat_template = (TOKENIZER / "chat_template.jinja").read_text(encoding="utf-8")
     return fast
 

@@ -18,6 +18,9 @@ VARIABLES = ("TURNTRIE_MODELS", "TURNTRIE_TEMPLATES", "TURNTRIE_CONVERSATIONS", 
 RAN: dict[str, Counter[str]] = {}
 """For each real model that ran: how many calls were native, or fell back for which reason."""
 
+TEMPLATES: Counter[str] = Counter()
+"""How most calls of each real template were served: numbers of templates."""
+
 
 def folder(variable: str) -> Path | None:
     """The folder that a variable names, or None if it is not set."""

@@ -52,7 +52,7 @@ def test_reasoning_of_answered_questions_disappears(plain: Any, wrapped: Any) ->
     recording = episodes.own(turns=24, seed=10)
     kept = []
     for call in episodes.growing(recording):
-        prompt = wrapped.turntrie.prompt(call.messages, tools=call.tools)
+        prompt = wrapped.turntrie.prompt(call.messages, tools=call.tools, add_generation_prompt=True)
         assert prompt.tolist() == call.on(plain)
         kept.append((call.messages[-1]["role"], prompt.kept, len(prompt.ids)))
     at_questions = [share for role, share, _ in kept if role == "user"]
@@ -65,7 +65,7 @@ def test_reasoning_of_answered_questions_disappears(plain: Any, wrapped: Any) ->
 def test_what_a_prompt_says_adds_up(plain: Any, wrapped: Any) -> None:
     previous = 0
     for call in episodes.growing(episodes.own(turns=12, seed=14)):
-        prompt = wrapped.turntrie.prompt(call.messages, tools=call.tools)
+        prompt = wrapped.turntrie.prompt(call.messages, tools=call.tools, add_generation_prompt=True)
         ids = call.on(plain)
         assert (prompt.path, prompt.reason) == ("native", None)
         assert prompt.ids.dtype == prompt.new_ids.dtype == "uint32"
@@ -82,7 +82,7 @@ def test_a_session_extends(plain: Any, wrapped: Any) -> None:
     done = 0
     for number, call in enumerate(episodes.growing(recording)):
         if number == 0:
-            prompt = session.prompt(call.messages, tools=call.tools)
+            prompt = session.prompt(call.messages, tools=call.tools, add_generation_prompt=True)
         else:
             prompt = session.extend(call.messages[done:])
         assert (prompt.path, prompt.reason) == ("native", None)

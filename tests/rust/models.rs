@@ -27,7 +27,7 @@ fn real_tokenizers() {
         .filter(|(name, _)| name.contains(&only))
         .collect();
     assert!(!models.is_empty(), "no tokenizer in {}", folder.display());
-    let cases = harness::setting("TURNTRIE_CASES", 4);
+    let cases = harness::setting("TURNTRIE_ROUNDS", 4);
     let first = harness::setting("TURNTRIE_SEED", 1) as u64;
     let mut total = Tally::default();
     for (name, path) in &models {

@@ -1,0 +1,248 @@
+"""The two oracles: what they look at, what they find, what happens then, and what nobody gets to see.
+
+Each fault is put in on purpose, one at a time, by the native code's own test hooks.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import turntrie
+from turntrie import _native, path, verification
+from turntrie.demo import conversation
+
+SECRET = "the launch code is 0000"
+BROKEN = {
+    "filter": "{% for m in messages %}[{{ m.content|trim }}]{% endfor %}",
+    "gate": "{% for m in messages %}[{{ m.weight ~ '' }}]{% endfor %}",
+}
+MESSAGES = {
+    "filter": [{"role": "user", "content": f"  {SECRET}  "}],
+    "gate": [{"role": "user", "content": SECRET, "weight": 1e16}],
+}
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes every template that is compiled from now on faulty in one way."""
+
+    def put_in(fault: str) -> None:
+        made: dict[str, _native.Template] = {}
+        monkeypatch.setattr(
+            path, "compiled", lambda source: made.setdefault(source, _native.Template.with_fault(source, fault))
+        )
+
+    return put_in
+
+
+def _grown(turns: int) -> Iterator[list[dict[str, Any]]]:
+    messages, _ = conversation(turns=turns, seed=5)
+    for i, message in enumerate(messages):
+        if message["role"] == "assistant":
+            yield messages[:i]
+
+
+@pytest.mark.fallback
+@pytest.mark.parametrize("fault", ["filter", "gate"])
+def test_a_wrong_text_is_caught_on_the_first_call_of_its_shape(
+    plain: Any, wrapped: Any, faulty: Any, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    faulty(fault)
+    messages, template = MESSAGES[fault], BROKEN[fault]
+    with caplog.at_level(logging.WARNING, logger="turntrie"):
+        for _ in range(3):
+            got = wrapped.apply_chat_template(messages, chat_template=template, tokenize=False)
+            assert got == plain.apply_chat_template(messages, chat_template=template, tokenize=False)
+    stats = wrapped.turntrie.stats()
+    assert stats["fallbacks"] == {"quarantine:shape": 3}
+    assert stats["verifications"] == {"text:different": 1}
+    warning = [record for record in caplog.records if record.name == "turntrie"]
+    assert len(warning) == 1
+    assert SECRET not in warning[0].getMessage()
+
+
+@pytest.mark.fallback
+def test_a_divergence_reproduces_and_is_private_by_default(plain: Any, wrapped: Any, faulty: Any) -> None:
+    faulty("filter")
+    messages, template = MESSAGES["filter"], BROKEN["filter"]
+    wrapped.apply_chat_template(messages, chat_template=template, tokenize=False)
+    (report,) = wrapped.turntrie.divergences()
+    assert SECRET not in json.dumps(report)
+    assert (report["kind"], report["first"]) == ("text", 1)
+    (full,) = json.loads(json.dumps(wrapped.turntrie.divergences(contents=True)))
+    again = plain.apply_chat_template(full["messages"], chat_template=full["chat_template"], tokenize=False)
+    assert (again, full["got"]) == (full["want"], f"[  {SECRET}  ]")
+
+
+@pytest.mark.fallback
+def test_quarantine_holds_under_threads(plain: Any, wrapped: Any, faulty: Any) -> None:
+    faulty("filter")
+    messages, template = MESSAGES["filter"], BROKEN["filter"]
+    want = plain.apply_chat_template(messages, chat_template=template)
+    wrong: list[Any] = []
+
+    def call() -> None:
+        for _ in range(25):
+            got = wrapped.apply_chat_template(messages, chat_template=template)
+            if dict(got) != dict(want):
+                wrong.append(got)
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert wrong == []
+    assert wrapped.turntrie.stats()["fallbacks"] == {"quarantine:shape": 200}
+
+
+def test_a_shape_is_looked_at_once(plain: Any, wrapped: Any) -> None:
+    messages, tools = conversation(turns=30, seed=5)
+    wrapped.chat_template += "{# looked at once #}"
+    for history in _grown(30):
+        got = wrapped.turntrie.prompt(history, tools=tools, add_generation_prompt=True)
+        assert (got.path, got.reason) == ("native", None)
+        assert got.tolist() == plain.apply_chat_template(
+            history, tools=tools, add_generation_prompt=True, return_dict=False
+        )
+    looked = wrapped.turntrie.stats()["verifications"]
+    assert set(looked) <= {"text:equal", "text:skipped"}
+    assert 0 < looked["text:equal"] < 30
+    wrapped.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
+    before = wrapped.turntrie.stats()["verifications"]
+    wrapped.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
+    assert wrapped.turntrie.stats()["verifications"] == before
+
+
+def test_a_long_conversation_is_looked_at_in_windows(
+    wrapped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past the limit only windows of real messages are rendered again, and no call renders more than the limit."""
+    monkeypatch.setattr(verification, "LIMIT", 10_000)
+    messages, tools = conversation(turns=60, seed=6)
+    # Ledgers belong to templates, which the process shares: a comment makes this one new.
+    wrapped.chat_template += "{# looked at in windows #}"
+    rendered: list[int] = []
+    monkeypatch.setattr(verification.TextOracle, "_equal", _spied(verification.TextOracle._equal, rendered))
+    for _ in range(20):
+        rendered.clear()
+        got = wrapped.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
+        assert (got.path, got.reason) == ("native", None)
+        assert sum(rendered) <= 10_000
+    looked = wrapped.turntrie.stats()["verifications"]
+    assert looked["text:equal"] > 5
+    assert not got_new(wrapped, messages, tools)
+
+
+def got_new(tok: Any, messages: Any, tools: Any) -> bool:
+    """Whether another call finds shapes that were never dealt with."""
+    before = tok.turntrie.stats()["verifications"]
+    tok.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
+    return bool(tok.turntrie.stats()["verifications"] != before)
+
+
+def _spied(method: Any, lengths: list[int]) -> Any:
+    def equal(self: Any, prompt: Any, messages: Any) -> Any:
+        lengths.append(len(prompt.text))
+        return method(self, prompt, messages)
+
+    return equal
+
+
+@pytest.mark.fallback
+def test_a_wrong_text_far_back_in_a_long_conversation_is_found(
+    plain: Any, wrapped: Any, faulty: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "LIMIT", 2000)
+    faulty("filter")
+    messages = [{"role": role, "content": "x" * 200} for _ in range(40) for role in ("user", "assistant")]
+    messages[50] = {"role": "user", "content": "  blanks  "}
+    got = wrapped.apply_chat_template(messages, chat_template=BROKEN["filter"], tokenize=False)
+    assert got == plain.apply_chat_template(messages, chat_template=BROKEN["filter"], tokenize=False)
+    assert wrapped.turntrie.stats()["verifications"]["text:different"] == 1
+
+
+def test_off_looks_at_nothing(wrapped: Any) -> None:
+    tok = turntrie.restore(wrapped)
+    turntrie.wrap(tok, verify="off")
+    for history in _grown(20):
+        assert tok.turntrie.prompt(history).reason is None
+    stats = tok.turntrie.stats()
+    assert stats["verifications"] == {}
+
+
+def test_always_serves_by_both(plain: Any, wrapped: Any) -> None:
+    tok = turntrie.wrap(turntrie.restore(wrapped), verify="always")
+    calls = 0
+    for history in _grown(8):
+        calls += 1
+        assert dict(tok.apply_chat_template(history)) == dict(plain.apply_chat_template(history))
+    assert tok.turntrie.stats()["verifications"]["full:equal"] == calls
+
+
+@pytest.mark.fallback
+def test_always_returns_the_reference_value_when_ids_differ(
+    plain: Any, wrapped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An encoder fault that the id oracle cannot see within one call is seen by the full comparison."""
+    from turntrie import backend
+
+    monkeypatch.setattr(
+        backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "encoder")
+    )
+    tok = turntrie.wrap(turntrie.restore(wrapped), verify="always", budget=12345)
+    messages = [{"role": "user", "content": "a bug \N{BUG}"}]
+    for _ in range(2):
+        assert dict(tok.apply_chat_template(messages)) == dict(plain.apply_chat_template(messages))
+    assert tok.turntrie.stats()["fallbacks"] == {"quarantine:call": 1}
+    (report,) = tok.turntrie.divergences()
+    assert report["kind"] == "ids"
+
+
+def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
+    wrapped: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from turntrie import backend
+
+    monkeypatch.setattr(
+        backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "chunk")
+    )
+    tok = turntrie.wrap(turntrie.restore(wrapped), budget=54321)
+    messages = [{"role": "user", "content": f"{SECRET} \N{BUG} " + "filler " * 200}]
+    with caplog.at_level(logging.WARNING, logger="turntrie"):
+        for turn in range(400):
+            messages.append({"role": "assistant" if turn % 2 == 0 else "user", "content": f"turn {turn}"})
+            tok.turntrie.prompt(messages)
+            if not tok.turntrie.stats()["engine"]["incremental"]:
+                break
+        tok.turntrie.prompt(messages)
+        got = tok.turntrie.prompt(messages)
+    assert not tok.turntrie.stats()["engine"]["incremental"]
+    assert (got.kept, got.path) == (0, "native")
+    assert got.tolist() == turntrie.restore(tok).apply_chat_template(messages, return_dict=False)
+    warnings = [record.getMessage() for record in caplog.records if record.name == "turntrie"]
+    assert len(warnings) == 1
+    assert SECRET not in warnings[0]
+
+
+@pytest.mark.parametrize("value", ["sometimes", -0.1, 1.5, "nan"])
+def test_a_policy_that_makes_no_sense_is_an_error(wrapped: Any, value: Any) -> None:
+    tok = turntrie.restore(wrapped)
+    with pytest.raises(ValueError, match="verify must be"):
+        turntrie.wrap(tok, verify=value)
+    assert not turntrie.is_wrapped(tok)
+
+
+def test_the_environment_sets_the_policy(wrapped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = turntrie.restore(wrapped)
+    monkeypatch.setenv("TURNTRIE_VERIFY", "1.0")
+    turntrie.wrap(tok)
+    tok.apply_chat_template([{"role": "user", "content": "x"}])
+    assert tok.turntrie.stats()["verifications"]["full:equal"] == 1
+    monkeypatch.setenv("TURNTRIE_VERIFY", "never")
+    with pytest.raises(ValueError, match="TURNTRIE_VERIFY must be"):
+        turntrie.wrap(turntrie.restore(tok))
