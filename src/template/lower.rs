@@ -20,7 +20,7 @@ use minijinja::value::ValueKind;
 
 use super::scope::Scope;
 use crate::semantics::{filters, functions, methods, tests};
-use crate::shape::{MAX_NEEDLES, Words};
+use crate::shape::{Search, Words};
 
 /// What made the reference serve the template, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -103,8 +103,6 @@ const LOOP_ATTRIBUTES: &[&str] = &[
 
 /// Methods whose first argument a text is searched for.
 const SEARCH_METHODS: &[&str] = &[
-    "startswith",
-    "endswith",
     "split",
     "rsplit",
     "find",
@@ -115,8 +113,6 @@ const SEARCH_METHODS: &[&str] = &[
     "replace",
     "partition",
     "rpartition",
-    "removeprefix",
-    "removesuffix",
 ];
 
 struct Walk<'s> {
@@ -325,7 +321,7 @@ impl<'s> Walk<'s> {
             }
             Expr::Const(s) => {
                 if let Some(text) = s.value.as_str() {
-                    self.words.names.insert(text.to_owned());
+                    self.words.name(text);
                 }
                 constant(s.value.clone(), s.span())
             }
@@ -463,7 +459,7 @@ impl<'s> Walk<'s> {
             BinOpKind::In => Some("op:in"),
         };
         if matches!(s.op, BinOpKind::In) {
-            self.needle(&s.left);
+            self.search(Search::Anywhere, &s.left);
         }
         let (left, right) = (self.expr(&s.left)?, self.expr(&s.right)?);
         Ok(match name {
@@ -574,19 +570,16 @@ impl<'s> Walk<'s> {
     }
 
     /// Notes a literal string that texts are searched for.
-    fn needle(&mut self, expr: &Expr<'s>) {
-        if let Expr::Const(s) = expr
+    fn search(&mut self, search: Search, needle: &Expr<'s>) {
+        if let Expr::Const(s) = needle
             && let Some(text) = s.value.as_str()
-            && !text.is_empty()
-            && self.words.needles.len() < MAX_NEEDLES
-            && !self.words.needles.iter().any(|known| known == text)
         {
-            self.words.needles.push(text.to_owned());
+            self.words.search(search, text);
         }
     }
 
     fn attribute(&mut self, s: &Spanned<ast::GetAttr<'s>>) -> Lowered<Expr<'s>> {
-        self.words.names.insert(s.name.to_owned());
+        self.words.name(s.name);
         if let Expr::Var(base) = &s.expr {
             let native = Expr::GetAttr(Spanned::new(
                 ast::GetAttr {
@@ -676,10 +669,15 @@ impl<'s> Walk<'s> {
                 if !methods::NAMES.contains(&method.name) {
                     return refuse(format!("method:{}", method.name), s.span());
                 }
-                if SEARCH_METHODS.contains(&method.name)
-                    && let Some(CallArg::Pos(needle)) = s.args.first()
-                {
-                    self.needle(needle);
+                if let Some(CallArg::Pos(needle)) = s.args.first() {
+                    match method.name {
+                        "startswith" | "removeprefix" => self.search(Search::Start, needle),
+                        "endswith" | "removesuffix" => self.search(Search::End, needle),
+                        name if SEARCH_METHODS.contains(&name) => {
+                            self.search(Search::Anywhere, needle);
+                        }
+                        _ => {}
+                    }
                 }
                 Expr::GetAttr(Spanned::new(
                     ast::GetAttr {
