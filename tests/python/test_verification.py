@@ -118,9 +118,7 @@ def test_a_shape_is_looked_at_once(plain: Any, wrapped: Any) -> None:
     assert wrapped.turntrie.stats()["verifications"] == before
 
 
-def test_a_long_conversation_is_looked_at_in_windows(
-    wrapped: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_conversation_is_looked_at_in_windows(wrapped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit only windows of real messages are rendered again, and no call renders more than the limit."""
     monkeypatch.setattr(verification, "LIMIT", 10_000)
     messages, tools = conversation(turns=60, seed=6)
@@ -208,9 +206,7 @@ def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
 ) -> None:
     from turntrie import backend
 
-    monkeypatch.setattr(
-        backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "chunk")
-    )
+    monkeypatch.setattr(backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "chunk"))
     tok = turntrie.wrap(turntrie.restore(wrapped), budget=54321)
     messages = [{"role": "user", "content": f"{SECRET} \N{BUG} " + "filler " * 200}]
     with caplog.at_level(logging.WARNING, logger="turntrie"):
