@@ -135,7 +135,16 @@ pub(super) fn contains(container: &Value, item: &Value) -> Result<bool> {
         (Kind::View(view), kind) => match view.part {
             Part::Keys => key_in(view.dict(), &kind),
             Part::Values => any_equal(&view.values(), item),
-            Part::Items => Err(unproved("contains")),
+            // Anything but a pair is no item.
+            Part::Items => match kind {
+                Kind::Tuple([key, value]) => {
+                    match key.as_str().and_then(|key| view.dict().get(key)) {
+                        Some(found) => same(found, value),
+                        None => key_in(view.dict(), &Kind::of(key)),
+                    }
+                }
+                _ => Ok(false),
+            },
         },
         (Kind::Range(range), kind) => match kind.int() {
             Some(int) => Ok((0..range.len()).any(|index| range.at(index) == int)),
