@@ -8,12 +8,13 @@
 //! remaining variables, small values included. Equal keys mean "already checked", so a key may be too
 //! fine but should not be too coarse. Keys of dicts count by name only where the template spells the
 //! name; the others are data, and count by the types of their values. Cost: O(messages), plus one
-//! substring search per text and search string.
+//! substring search per text and search string that may stand anywhere.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
 
+use memchr::memmem::Finder;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
@@ -26,14 +27,57 @@ pub type Key = u64;
 /// The words of a template that can tell conversations apart.
 #[derive(Debug, Default)]
 pub struct Words {
-    /// Names it may look up: attributes and literal strings.
-    pub names: HashSet<String>,
-    /// Strings it searches texts for, at most [`MAX_NEEDLES`].
-    pub needles: Vec<String>,
+    names: HashSet<String>,
+    searches: Vec<(Search, Finder<'static>)>,
+}
+
+/// How a template looks for a string in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// At its beginning.
+    Start,
+    /// At its end.
+    End,
+    /// Anywhere.
+    Anywhere,
 }
 
 /// More search strings than this are not told apart.
-pub const MAX_NEEDLES: usize = 16;
+const MAX_SEARCHES: usize = 16;
+
+impl Words {
+    /// Notes a name that the template may look up: an attribute or a literal string.
+    pub fn name(&mut self, name: &str) {
+        self.names.insert(name.to_owned());
+    }
+
+    /// Notes a string that the template searches texts for.
+    pub fn search(&mut self, search: Search, needle: &str) {
+        let known = |(s, n): &(Search, Finder<'_>)| *s == search && n.needle() == needle.as_bytes();
+        if !needle.is_empty()
+            && self.searches.len() < MAX_SEARCHES
+            && !self.searches.iter().any(known)
+        {
+            let finder = Finder::new(needle.as_bytes()).into_owned();
+            self.searches.push((search, finder));
+        }
+    }
+
+    /// One bit for each search string that `text` has where the template looks.
+    fn found_in(&self, text: &str) -> u32 {
+        let text = text.as_bytes();
+        let mut bits = 0;
+        for (i, (search, finder)) in self.searches.iter().enumerate() {
+            let found = match search {
+                Search::Start => text.starts_with(finder.needle()),
+                Search::End => text.ends_with(finder.needle()),
+                Search::Anywhere => finder.find(text).is_some(),
+            };
+            bits |= u32::from(found) << i;
+        }
+        bits
+    }
+}
 
 /// Texts up to this length count as switches: their value is part of the shape.
 const SWITCH_LENGTH: usize = 32;
@@ -124,18 +168,18 @@ impl Ledger {
 }
 
 fn pair(context: u64, before: u64, after: u64) -> Key {
-    let mut hasher = DefaultHasher::new();
-    (context, before, after).hash(&mut hasher);
-    hasher.finish()
+    let mut hash = DefaultHasher::new();
+    (context, before, after).hash(&mut hash);
+    hash.finish()
 }
 
 fn role_of(message: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hash = DefaultHasher::new();
     match message.downcast_object_ref::<Dict>() {
-        Some(dict) => dict.get("role").and_then(Value::as_str).hash(&mut hasher),
-        None => 0.hash(&mut hasher),
+        Some(dict) => dict.get("role").and_then(Value::as_str).hash(&mut hash),
+        None => 0.hash(&mut hash),
     }
-    hasher.finish()
+    hash.finish()
 }
 
 /// Kinds and features, not contents. Short texts under `role` and `type` are names, not contents.
@@ -152,9 +196,7 @@ fn structure(value: &Value, words: &Words, into: &mut DefaultHasher, depth: usiz
             blank(text.chars().next_back()),
         )
             .hash(into);
-        for needle in &words.needles {
-            text.contains(needle.as_str()).hash(into);
-        }
+        words.found_in(text).hash(into);
     } else if let Some(dict) = value.downcast_object_ref::<Dict>() {
         dict.entries().len().min(3).hash(into);
         let mut data = Vec::new();
@@ -189,9 +231,9 @@ fn kinds<'v>(
 ) {
     let mut found: Vec<u64> = values
         .map(|value| {
-            let mut hasher = DefaultHasher::new();
-            structure(value, words, &mut hasher, depth + 1);
-            hasher.finish()
+            let mut hash = DefaultHasher::new();
+            structure(value, words, &mut hash, depth + 1);
+            hash.finish()
         })
         .collect();
     found.sort_unstable();
@@ -227,10 +269,12 @@ mod tests {
     use super::*;
 
     fn words() -> Words {
-        Words {
-            names: ["role", "content", "path"].map(str::to_owned).into(),
-            needles: vec!["</think>".to_owned()],
+        let mut words = Words::default();
+        for name in ["role", "content", "path"] {
+            words.name(name);
         }
+        words.search(Search::Anywhere, "</think>");
+        words
     }
 
     fn message(role: &str, content: Value) -> Value {

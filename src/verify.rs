@@ -19,7 +19,7 @@ use crate::error::Error;
 pub const EVERY: u64 = 16;
 
 /// Share of one core that these full encodes may take.
-pub const SHARE: f64 = 0.05;
+pub const SHARE: f64 = 0.01;
 
 /// Time that may be spent before the share applies, so that short lives are looked at as well.
 const ALLOWANCE: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ import itertools
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turntrie import backend, counters, reference
+from turntrie import backend, counters
 from turntrie.backend import Backend, Observation
 from turntrie.counters import Counters
 from turntrie.locks import ForkSafeLock
@@ -91,18 +91,18 @@ class Attachment:
         tok.__dict__[KEY] = found
         return found
 
-    def engine(self, tok: Any, watch: reference.Watch) -> Backend | Reason:
+    def engine(self, tok: Any) -> Backend | Reason:
         """The engine for the backend as it is now, or why there is none."""
         if self.distrusted is not None:
             return self.distrusted
-        observation = backend.observe(tok, watch)
+        observation = backend.observe(tok)
         if isinstance(observation, Reason):
             return observation
         found = self._current(observation)
         if found is not None:
             return found
         with self._building:  # one thread serialises the backend, the others find its work
-            return self._current(observation) or self._load(tok, watch, observation)
+            return self._current(observation) or self._load(tok, observation)
 
     def _current(self, observation: Observation) -> Backend | None:
         live = self._live
@@ -110,12 +110,12 @@ class Attachment:
             return None
         return live.backend
 
-    def _load(self, tok: Any, watch: reference.Watch, observation: Observation) -> Backend | Reason:
+    def _load(self, tok: Any, observation: Observation) -> Backend | Reason:
         free = backend.next_id(observation[0])
         loaded = backend.load(observation[0], self.budget)
         if isinstance(loaded, Reason):
             return loaded
-        if backend.observe(tok, watch) != observation or backend.next_id(observation[0]) != free:
+        if backend.observe(tok) != observation or backend.next_id(observation[0]) != free:
             return Reason("tokenizer:changing")
         self._live = _Live(loaded, observation, free)
         return loaded

@@ -101,29 +101,29 @@ _lock = ForkSafeLock()
 _loaded: "weakref.WeakValueDictionary[tuple[bytes, int], Backend]" = weakref.WeakValueDictionary()
 
 
-def observe(tok: Any, watch: reference.Watch) -> Observation | Reason:
-    """Looks at every signal: a value to compare with `==`, or why this tokenizer is left to the reference."""
+def observe(tok: Any) -> Observation | Reason:
+    """Looks at the backend: a value to compare with `==`, or why this tokenizer is left to the reference."""
     live = tok.__dict__.get("_tokenizer")
     if not reference.is_backend(live):
         return Reason("tokenizer:backend")
     if tok.split_special_tokens is not False:
         return Reason("tokenizer:split-special-tokens")
-    override = watch.refuse(tok)
-    if override is not None:
-        return override
     try:
         model = live.model
-        return (
+        switches = _bpe_switches(model) if type(model).__name__ == "BPE" else (None,)
+        observation = (
             live,
             _state(live.normalizer),
             _state(live.pre_tokenizer),
             _state(live.post_processor),
             type(model),
-            _bpe_switches(model) if type(model).__name__ == "BPE" else None,
+            switches,
             live.get_vocab_size(with_added_tokens=False),
         )
     except Exception:  # noqa: BLE001  # tokenizers raises bare Exception for a component written in Python
         return Reason("tokenizer:component")
+    # With dropout every call draws its merges anew: there is nothing to keep.
+    return Reason("tokenizer:dropout") if switches[0] else observation
 
 
 def _state(component: Any) -> Any:

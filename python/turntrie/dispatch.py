@@ -7,7 +7,7 @@ what there is to raise, so errors are transformers' own. Nothing the native path
 
 from typing import Any
 
-from turntrie import calls, encoding, path, reference, verification
+from turntrie import encoding, path, reference, verification
 from turntrie.attachment import Attachment
 from turntrie.reason import Reason
 
@@ -60,7 +60,7 @@ def count(tok: Any, attached: Attachment, prompt: Any, max_length: int | None) -
 
 
 def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    call = calls.read(reference.original(tok).parameters, args, kwargs)
+    call = path.read(tok, args, kwargs)
     if isinstance(call, Reason):
         return call
     if not call.tokenize:

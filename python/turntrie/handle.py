@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turntrie import calls, path, reference
+from turntrie import path
 from turntrie.attachment import Attachment
 from turntrie.dispatch import ask_reference, count
 from turntrie.prompt import Prompt
@@ -61,7 +61,7 @@ class Handle:
             Seconds spent when it was built: `to_str` (serialising the backend, GIL held), `hash`, `build` (parsing and
             analysing it, GIL free). Empty if this tokenizer is left to the reference: the next call counts why.
         """
-        backend = Attachment.of(self._tok).engine(self._tok, reference.original(self._tok).watch)
+        backend = path.engine(self._tok)
         return {} if isinstance(backend, Reason) else dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def prompt(
     keywords: dict[str, Any],
 ) -> Prompt | Reason:
     """The native prompt of a call, counted, or the reason why there is none."""
-    call = calls.read(reference.original(tok).parameters, args, keywords)
+    call = path.read(tok, args, keywords)
     if isinstance(call, Reason):
         return call
     ids = path.ids(tok, attached, call)

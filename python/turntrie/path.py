@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from turntrie import _native, reference
+from turntrie import _native, calls, reference
 from turntrie.attachment import Attachment
 from turntrie.backend import Backend
 from turntrie.calls import Call
@@ -34,6 +34,20 @@ class Ids(NamedTuple):
     backend: Backend
 
 
+def read(tok: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | Reason:
+    """Reads a call on a tokenizer, or says why the reference serves it.
+
+    A class with methods of its own is recognised before any of them is called.
+    """
+    original = reference.original(tok)
+    return original.watch.refuse(tok) or calls.read(original.parameters, args, kwargs)
+
+
+def engine(tok: Any) -> Backend | Reason:
+    """The engine of a wrapped tokenizer, built if need be, or why there is none."""
+    return reference.original(tok).watch.refuse(tok) or Attachment.of(tok).engine(tok)
+
+
 def ids(
     tok: Any,
     attached: Attachment,
@@ -56,7 +70,7 @@ def ids(
     context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
-    backend = attached.engine(tok, reference.original(tok).watch)
+    backend = attached.engine(tok)
     if isinstance(backend, Reason):
         return backend
     prompt = backend.engine.prompt(
@@ -111,9 +125,6 @@ def _verified(
 
 def text(tok: Any, attached: Attachment, call: Call) -> str | Reason:
     """Renders a call. Needs no engine."""
-    override = reference.original(tok).watch.refuse(tok)
-    if override is not None:
-        return override
     context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context

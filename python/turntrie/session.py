@@ -13,7 +13,7 @@ the session as it was.
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from turntrie import _native, attachment, calls, path, reference
+from turntrie import _native, attachment, path, reference
 from turntrie.attachment import Attachment
 from turntrie.dispatch import count
 from turntrie.handle import arguments, reference_prompt
@@ -152,7 +152,7 @@ class Session:
         """
         tok = self._tok
         # Without new messages, the old ones are asked about again; they are dicts, or there would be no conversation.
-        call = calls.read(reference.original(tok).parameters, (new if new or not len(history) else [{}],), keywords)
+        call = path.read(tok, (new if new or not len(history) else [{}],), keywords)
         if isinstance(call, Reason):
             return None, call
         rules = reference.rules()

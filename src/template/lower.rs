@@ -20,7 +20,7 @@ use minijinja::value::ValueKind;
 
 use super::scope::Scope;
 use crate::semantics::{filters, functions, methods, tests};
-use crate::shape::{MAX_NEEDLES, Words};
+use crate::shape::{Search, Words};
 
 /// What made the reference serve the template, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -103,8 +103,6 @@ const LOOP_ATTRIBUTES: &[&str] = &[
 
 /// Methods whose first argument a text is searched for.
 const SEARCH_METHODS: &[&str] = &[
-    "startswith",
-    "endswith",
     "split",
     "rsplit",
     "find",
@@ -115,8 +113,6 @@ const SEARCH_METHODS: &[&str] = &[
     "replace",
     "partition",
     "rpartition",
-    "removeprefix",
-    "removesuffix",
 ];
 
 struct Walk<'s> {
@@ -325,7 +321,7 @@ impl<'s> Walk<'s> {
             }
             Expr::Const(s) => {
                 if let Some(text) = s.value.as_str() {
-                    self.words.names.insert(text.to_owned());
+                    self.words.name(text);
                 }
                 constant(s.value.clone(), s.span())
             }
@@ -463,7 +459,7 @@ impl<'s> Walk<'s> {
             BinOpKind::In => Some("op:in"),
         };
         if matches!(s.op, BinOpKind::In) {
-            self.needle(&s.left);
+            self.search(Search::Anywhere, &s.left);
         }
         let (left, right) = (self.expr(&s.left)?, self.expr(&s.right)?);
         Ok(match name {
@@ -574,19 +570,16 @@ impl<'s> Walk<'s> {
     }
 
     /// Notes a literal string that texts are searched for.
-    fn needle(&mut self, expr: &Expr<'s>) {
-        if let Expr::Const(s) = expr
+    fn search(&mut self, search: Search, needle: &Expr<'s>) {
+        if let Expr::Const(s) = needle
             && let Some(text) = s.value.as_str()
-            && !text.is_empty()
-            && self.words.needles.len() < MAX_NEEDLES
-            && !self.words.needles.iter().any(|known| known == text)
         {
-            self.words.needles.push(text.to_owned());
+            self.words.search(search, text);
         }
     }
 
     fn attribute(&mut self, s: &Spanned<ast::GetAttr<'s>>) -> Lowered<Expr<'s>> {
-        self.words.names.insert(s.name.to_owned());
+        self.words.name(s.name);
         if let Expr::Var(base) = &s.expr {
             let native = Expr::GetAttr(Spanned::new(
                 ast::GetAttr {
@@ -676,10 +669,15 @@ impl<'s> Walk<'s> {
                 if !methods::NAMES.contains(&method.name) {
                     return refuse(format!("method:{}", method.name), s.span());
                 }
-                if SEARCH_METHODS.contains(&method.name)
-                    && let Some(CallArg::Pos(needle)) = s.args.first()
-                {
-                    self.needle(needle);
+                if let Some(CallArg::Pos(needle)) = s.args.first() {
+                    match method.name {
+                        "startswith" | "removeprefix" => self.search(Search::Start, needle),
+                        "endswith" | "removesuffix" => self.search(Search::End, needle),
+                        name if SEARCH_METHODS.contains(&name) => {
+                            self.search(Search::Anywhere, needle);
+                        }
+                        _ => {}
+                    }
                 }
                 Expr::GetAttr(Spanned::new(
                     ast::GetAttr {
@@ -701,29 +699,28 @@ impl<'s> Walk<'s> {
     }
 
     /// A call of a macro. jinja2 uses a default where an argument is missing, minijinja also where it
-    /// is undefined: an undefined argument goes to the reference if the macro has defaults.
+    /// is undefined: for a parameter with a default, an undefined argument goes to the reference.
     fn macro_call(
         &mut self,
         name: &Spanned<ast::Var<'s>>,
         s: &Spanned<ast::Call<'s>>,
     ) -> Lowered<Expr<'s>> {
-        let mut args = self.args(&s.args)?;
-        if self.scope.has_defaults(name.id) {
-            args = args
-                .into_iter()
-                .map(|arg| {
-                    let defined = |e: Expr<'s>| {
-                        let span = e.span();
-                        operator("op:defined", e, vec![], span)
-                    };
-                    match arg {
-                        CallArg::Pos(e) => CallArg::Pos(defined(e)),
-                        CallArg::Kwarg(name, e) => CallArg::Kwarg(name, defined(e)),
-                        other => other,
-                    }
-                })
-                .collect();
-        }
+        let args = self.args(&s.args)?.into_iter().enumerate();
+        let defined = |e: Expr<'s>| {
+            let span = e.span();
+            operator("op:defined", e, vec![], span)
+        };
+        let args = args
+            .map(|(i, arg)| match arg {
+                CallArg::Pos(e) if self.scope.has_default(name.id, i) => CallArg::Pos(defined(e)),
+                CallArg::Kwarg(parameter, e)
+                    if self.scope.has_named_default(name.id, parameter) =>
+                {
+                    CallArg::Kwarg(parameter, defined(e))
+                }
+                arg => arg,
+            })
+            .collect();
         Ok(Expr::Call(Spanned::new(
             ast::Call {
                 expr: var(name.id, name.span()),

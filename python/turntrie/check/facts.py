@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turntrie import _native, path, reference
-from turntrie.attachment import Attachment
 from turntrie.reason import Reason
 from turntrie.verification import template_id
 
@@ -85,7 +84,7 @@ class Engine(NamedTuple):
 def engine(tok: Any) -> Engine:
     """Builds the engine of a wrapped tokenizer, if it has none yet, and reads what it derived."""
     seconds = tok.turntrie.warmup()
-    backend = Attachment.of(tok).engine(tok, reference.original(tok).watch)
+    backend = path.engine(tok)
     if isinstance(backend, Reason):
         return Engine(str(backend), {}, {}, {})
     policy: dict[str, str] = {}
