@@ -6,6 +6,7 @@ back to the reference, unless it is marked `fallback`. A fast path that silently
 
 import os
 from collections.abc import Iterator
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,20 @@ def plain() -> Any:
 def wrapped() -> Any:
     """Another one, wrapped, with nothing remembered."""
     return turntrie.wrap(transformers.AutoTokenizer.from_pretrained(TOKENIZER))
+
+
+@pytest.fixture(scope="module")
+def frozen_clock() -> Iterator[None]:
+    """Stops the clock that `strftime_now` reads: some templates print seconds, and both sides must see the same."""
+
+    class Frozen(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Frozen":
+            return cls(2031, 4, 17, 9, 5, 59, tzinfo=tz)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformers.utils.chat_template_utils.datetime", Frozen)
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:

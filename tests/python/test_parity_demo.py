@@ -21,7 +21,7 @@ def _native(plain: Any, wrapped: Any, calls: list[Call]) -> None:
 
 @pytest.mark.parametrize("arguments", ["dict", "str"])
 def test_growing(plain: Any, wrapped: Any, arguments: Any) -> None:
-    _native(plain, wrapped, episodes.growing(episodes.own(turns=40, seed=1, arguments=arguments)))
+    _native(plain, wrapped, episodes.growing(episodes.own(turns=24, seed=1, arguments=arguments)))
 
 
 def test_interleaved_conversations(plain: Any, wrapped: Any) -> None:

@@ -20,7 +20,7 @@ from episodes import Call
 from turntrie.check.scenarios import scenarios
 from turntrie.cli import recordings
 
-pytestmark = [pytest.mark.real_model, pytest.mark.fallback]
+pytestmark = [pytest.mark.real_model, pytest.mark.fallback, pytest.mark.usefixtures("frozen_clock")]
 
 NATIVE = frozenset({"qwen3", "qwen3.5", "qwen3-coder", "llama-3.1", "deepseek-v3.1", "glm-4.6"})
 """Models for which every call that the template accepts must be served natively."""
@@ -83,8 +83,9 @@ def _recorded(tokenizer: Any) -> Iterator[recordings.Recording]:
 
 
 @pytest.fixture(scope="module", params=real_data.model_directories(), ids=lambda path: path.name)
-def model(request: pytest.FixtureRequest) -> Iterator[Model]:
+def model(request: pytest.FixtureRequest, frozen_clock: None) -> Iterator[Model]:
     """A model: loaded, asked for all reference outcomes, wrapped."""
+    del frozen_clock
     directory: Path = request.param
     if MAJOR < 5 and directory.name in NOT_IN_4:
         pytest.skip("transformers 4 cannot load it")

@@ -18,7 +18,7 @@ import turntrie
 from episodes import Call
 from turntrie.check.scenarios import scenarios
 
-pytestmark = pytest.mark.fallback
+pytestmark = [pytest.mark.fallback, pytest.mark.usefixtures("frozen_clock")]
 
 FOLDER = real_data.folder("TURNTRIE_TEMPLATES")
 TEMPLATES = sorted(FOLDER.glob("*.jinja")) if FOLDER else []
