@@ -54,7 +54,7 @@ class Encodings(list[Any]):
         if pending is None:
             return
         tok, prompt = pending
-        with Attachment.of(tok).lock:
+        with Attachment.of(tok).lock.now:
             if self._pending is not None:  # another thread may have been here
                 super().append(_encoding(tok, prompt))
                 self._pending = None

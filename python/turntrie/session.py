@@ -79,7 +79,7 @@ class Session:
             ValueError: The session is closed.
         """
         keywords = arguments(tools, documents, chat_template, add_generation_prompt, template_kwargs)
-        with self._lock:
+        with self._lock.now:
             return self._serve(History(), None, messages, keywords)
 
     def extend(self, new_messages: Messages, **changed: Any) -> Prompt:
@@ -94,7 +94,7 @@ class Session:
             TypeError: A keyword asks for another shape than one prompt's ids.
             ValueError: The session is closed.
         """
-        with self._lock:
+        with self._lock.now:
             state = self._open()
             arguments(None, None, None, False, changed)
             keywords = {name: value for name, value in {**state.keywords, **changed}.items() if value is not None}
@@ -102,7 +102,7 @@ class Session:
 
     def close(self) -> None:
         """Forgets the conversation. Its checkpoints stay in the tokenizer's engine, within its budget."""
-        with self._lock:
+        with self._lock.now:
             self._state = None
 
     def __enter__(self) -> Self:
