@@ -72,7 +72,7 @@ def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[
     if isinstance(ids, Reason):
         return ids
     prompt, backend = ids
-    result = encoding.batch_encoding(tok, prompt, backend.type_id) if call.return_dict else prompt.tolist()
+    result = encoding.batch_encoding(tok, attached, prompt, backend.type_id) if call.return_dict else prompt.tolist()
     if not isinstance(result, Reason):
         count(tok, attached, prompt, call.max_length)
     return result

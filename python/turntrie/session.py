@@ -75,7 +75,7 @@ class Session:
             **template_kwargs: See there.
 
         Raises:
-            TypeError: A keyword asks for another shape than one prompt's ids.
+            TypeError: `messages` is no list, or a keyword asks for another shape than one prompt's ids.
             ValueError: The session is closed.
         """
         keywords = arguments(tools, documents, chat_template, add_generation_prompt, template_kwargs)
@@ -91,7 +91,7 @@ class Session:
                 tools from now on.
 
         Raises:
-            TypeError: A keyword asks for another shape than one prompt's ids.
+            TypeError: `new_messages` is no list, or a keyword asks for another shape than one prompt's ids.
             ValueError: The session is closed.
         """
         with self._lock.now:
@@ -125,6 +125,8 @@ class Session:
     ) -> Prompt:
         """Serves the messages of `history` and `new`, and makes them the session's."""
         state = self._open()
+        if not isinstance(new, list):
+            raise TypeError(f"a session takes messages in a list, got {type(new).__name__}")
         tok, attached = self._tok, Attachment.of(self._tok)
         converted, served = self._native(attached, history, conversation, new, keywords)
         if isinstance(served, Reason):
