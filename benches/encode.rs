@@ -5,6 +5,7 @@
 //! An *append* is the first call with a turn that the engine has never seen, as in a rollout.
 
 #[path = "../tests/rust/rng.rs"]
+#[allow(dead_code)] // The tests use more of it.
 mod rng;
 #[allow(dead_code)]
 #[path = "../tests/rust/zoo.rs"]

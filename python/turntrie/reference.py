@@ -172,9 +172,14 @@ def preserved(backend: Any) -> Iterator[None]:
 
 
 def is_backend(backend: object) -> bool:
-    """Whether this is a `tokenizers.Tokenizer` and nothing was hung on the object (a patched `encode_batch`)."""
+    """Whether this is a `tokenizers.Tokenizer` and none of its methods was replaced on the object (`encode_batch`).
+
+    Other attributes mean nothing to it; transformers itself leaves some there.
+    """
     loaded = sys.modules.get("tokenizers")
-    return loaded is not None and type(backend) is loaded.Tokenizer and not vars(backend)
+    if loaded is None or type(backend) is not loaded.Tokenizer:
+        return False
+    return not any(hasattr(loaded.Tokenizer, name) for name in vars(backend))
 
 
 class Watch:

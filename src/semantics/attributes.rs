@@ -29,37 +29,37 @@ pub(super) fn attribute(object: &Value, name: &str) -> Result {
 /// `object[key]` under jinja2's sandbox.
 #[inline]
 pub(super) fn item(object: &Value, key: &Value) -> Result {
-    let key_kind = Kind::of(key);
-    match (Kind::of(object), &key_kind) {
-        (Kind::Dict(dict), Kind::Str(name) | Kind::Markup(name)) => match dict.get(name) {
-            Some(found) => Ok(found.clone()),
-            None => missing(DICT, name),
-        },
-        (Kind::Namespace, Kind::Str(name)) => namespace_item(object, name),
-        (Kind::Str(_), Kind::Str(name)) => missing(STR, name),
-        (Kind::List(_), Kind::Str(name)) => missing(LIST, name),
-        (Kind::Tuple(_), Kind::Str(name)) => missing(TUPLE, name),
-        (Kind::Bool(_) | Kind::Int(_), Kind::Str(name)) => missing(INT, name),
-        (Kind::Float(_), Kind::Str(name)) => missing(FLOAT, name),
-        (Kind::None, Kind::Str(name)) => missing(&[], name),
-        (Kind::List(items) | Kind::Tuple(items), _) => {
-            let at = index(&key_kind, items.len())?;
-            Ok(at.map_or(Value::UNDEFINED, |at| items[at].clone()))
-        }
-        (Kind::Str(text), _) => character(text, &key_kind),
-        (Kind::Range(range), Kind::Int(_) | Kind::Bool(_)) => {
-            let at = index(&key_kind, range.len())?;
-            Ok(at.map_or(Value::UNDEFINED, |at| int(range.at(at))))
-        }
-        (
-            Kind::Dict(_) | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
-            Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_),
-        )
-        | (Kind::View(_) | Kind::Generator(_), Kind::Bool(_) | Kind::Int(_)) => {
-            Ok(Value::UNDEFINED)
-        }
-        _ => Err(unproved("item")),
+    let key = Kind::of(key);
+    if let Some(name) = key.text() {
+        return match Kind::of(object) {
+            Kind::Dict(dict) => match dict.get(name) {
+                Some(found) => Ok(found.clone()),
+                None => missing(DICT, name),
+            },
+            Kind::Namespace => namespace_item(object, name),
+            Kind::Str(_) => missing(STR, name),
+            Kind::List(_) => missing(LIST, name),
+            Kind::Tuple(_) => missing(TUPLE, name),
+            Kind::Bool(_) | Kind::Int(_) => missing(INT, name),
+            Kind::Float(_) => missing(FLOAT, name),
+            Kind::None => missing(&[], name),
+            _ => Err(unproved("item")),
+        };
     }
+    // Whatever is wrong with a key that is not a string, jinja2 makes it undefined.
+    let at = key.int();
+    let found = match (Kind::of(object), at) {
+        (Kind::List(items) | Kind::Tuple(items), Some(at)) => {
+            index(at, items.len()).map(|at| items[at].clone())
+        }
+        (Kind::Str(text), Some(at)) => character(text, at).map(Value::from),
+        (Kind::Range(range), Some(at)) => index(at, range.len()).map(|at| int(range.at(at))),
+        (Kind::List(_) | Kind::Tuple(_) | Kind::Str(_) | Kind::Range(_) | Kind::Dict(_), _) => None,
+        (Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_), _) => None,
+        (Kind::View(_) | Kind::Generator(_), _) => None,
+        _ => return Err(unproved("item")),
+    };
+    Ok(found.unwrap_or(Value::UNDEFINED))
 }
 
 /// `object[start:stop:step]`; `None` where a bound is absent.
@@ -156,34 +156,23 @@ pub(super) fn offset(text: &str, at: i128) -> usize {
     nth.map_or(text.len(), |(offset, _)| offset)
 }
 
-/// The absolute position that `key` names in a sequence of `len`; `None` where jinja2 gives
-/// undefined.
-fn index(key: &Kind, len: usize) -> Result<Option<usize>> {
-    if let Some(at) = key.int() {
-        let at = if at < 0 {
-            at.saturating_add(len as i128)
-        } else {
-            at
-        };
-        return Ok(usize::try_from(at).ok().filter(|at| *at < len));
-    }
-    match key {
-        Kind::Undefined | Kind::None | Kind::Float(_) => Ok(None),
-        _ => Err(unproved("item")),
-    }
+/// The absolute position that `at` names in a sequence of `len`, if there is one.
+fn index(at: i128, len: usize) -> Option<usize> {
+    let at = match at {
+        0.. => at,
+        _ => at.saturating_add(len as i128),
+    };
+    usize::try_from(at).ok().filter(|at| *at < len)
 }
 
-fn character(text: &str, key: &Kind) -> Result {
-    let Some(at) = key.int() else {
-        return index(key, 0).map(|_| Value::UNDEFINED);
-    };
-    let found = if at >= 0 {
-        usize::try_from(at).ok().and_then(|at| text.chars().nth(at))
-    } else {
-        let back = at.checked_neg().and_then(|at| usize::try_from(at - 1).ok());
-        back.and_then(|at| text.chars().rev().nth(at))
-    };
-    Ok(found.map_or(Value::UNDEFINED, Value::from))
+fn character(text: &str, at: i128) -> Option<char> {
+    match at {
+        0.. => text.chars().nth(usize::try_from(at).ok()?),
+        _ => {
+            let back = usize::try_from(at.checked_neg()? - 1).ok()?;
+            text.chars().rev().nth(back)
+        }
+    }
 }
 
 fn namespace_item(object: &Value, name: &str) -> Result {
@@ -394,7 +383,7 @@ mod tests {
         assert_eq!(shown(item(&list([5, 6]), &true.into())), "6");
         assert!(item(&list([5]), &i128::MIN.into()).unwrap().is_undefined());
         assert!(item(&list([5]), &none()).unwrap().is_undefined());
-        assert_eq!(shown(item(&list([5]), &list([0]))), "!item");
+        assert!(item(&list([5]), &list([0])).unwrap().is_undefined());
     }
 
     #[test]

@@ -135,7 +135,16 @@ pub(super) fn contains(container: &Value, item: &Value) -> Result<bool> {
         (Kind::View(view), kind) => match view.part {
             Part::Keys => key_in(view.dict(), &kind),
             Part::Values => any_equal(&view.values(), item),
-            Part::Items => Err(unproved("contains")),
+            // Anything but a pair is no item.
+            Part::Items => match kind {
+                Kind::Tuple([key, value]) => {
+                    match key.as_str().and_then(|key| view.dict().get(key)) {
+                        Some(found) => same(found, value),
+                        None => key_in(view.dict(), &Kind::of(key)),
+                    }
+                }
+                _ => Ok(false),
+            },
         },
         (Kind::Range(range), kind) => match kind.int() {
             Some(int) => Ok((0..range.len()).any(|index| range.at(index) == int)),
@@ -164,8 +173,26 @@ pub(super) fn same(other: &Value, item: &Value) -> Result<bool> {
 fn key_in(dict: &super::Dict, key: &Kind) -> Result<bool> {
     match key {
         Kind::Str(key) | Kind::Markup(key) => Ok(dict.get(key).is_some()),
-        Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => Ok(false),
+        // Keys are strings.
+        _ if is_hashable(key) => Ok(false),
         _ => Err(unproved("contains")),
+    }
+}
+
+/// Whether Python can hash values of this kind; not certain of the kinds left out.
+pub(super) fn is_hashable(kind: &Kind) -> bool {
+    is_hashable_at(kind, 0)
+}
+
+fn is_hashable_at(kind: &Kind, depth: usize) -> bool {
+    match kind {
+        Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => true,
+        Kind::Str(_) | Kind::Markup(_) => true,
+        Kind::Tuple(items) if depth < MAX_DEPTH => {
+            let mut kinds = items.iter().map(Kind::of);
+            kinds.all(|kind| is_hashable_at(&kind, depth + 1))
+        }
+        _ => false,
     }
 }
 

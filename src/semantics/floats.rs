@@ -1,7 +1,8 @@
 //! The text of a `float`, shared by `repr` and JSON.
 //!
-//! Python and Rust both print the shortest digits that read back as the same number; they differ in
-//! where an exponent starts and how it is spelled.
+//! Python and Rust both print the shortest digits that read back as the same number. They differ in
+//! where an exponent starts and how it is spelled, and where the number lies halfway between two such
+//! texts: Python takes the even digit (`2251799813685248.2`, where Rust prints `...8.3`).
 
 use std::fmt::{self, Write};
 
@@ -13,7 +14,7 @@ pub(super) fn write_repr(out: &mut impl Write, value: f64) -> fmt::Result {
     if value.is_infinite() {
         return out.write_str(if value > 0.0 { "inf" } else { "-inf" });
     }
-    let shortest = format!("{value:e}");
+    let shortest = even(value, format!("{value:e}"));
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (sign, mantissa) = match mantissa.strip_prefix('-') {
@@ -50,6 +51,57 @@ pub(super) fn write_repr(out: &mut impl Write, value: f64) -> fmt::Result {
                 }
                 out.write_str(".0")
             }
+        }
+    }
+}
+
+/// The text with as many digits as `shortest` that is nearest to `value`, ties to even.
+fn even(value: f64, shortest: String) -> String {
+    let (mantissa, _) = shortest.split_once('e').unwrap_or((&shortest, ""));
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    // A tie has one more digit than the shortest text; those of doubles have at least 15.
+    if digits < 10 {
+        return shortest;
+    }
+    let precision = digits - 1;
+    let rounded = format!("{value:.precision$e}");
+    if rounded != shortest && rounded.parse() == Ok(value) {
+        rounded
+    } else {
+        shortest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_python() {
+        let table = [
+            (0.0, "0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (123.456, "123.456"),
+            (1e15, "1000000000000000.0"),
+            (9_007_199_254_740_993.0, "9007199254740992.0"),
+            (1e16, "1e+16"),
+            (1.5e300, "1.5e+300"),
+            (0.0001, "0.0001"),
+            (0.00012345, "0.00012345"),
+            (0.00001, "1e-05"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (f64::INFINITY, "inf"),
+            // Halfway between two shortest texts.
+            (2_f64.powi(-25), "2.9802322387695312e-08"),
+            (2_f64.powi(50) + 0.25, "1125899906842624.2"),
+            (-26_363_981_746_409.0 - 0.312_5, "-26363981746409.312"),
+        ];
+        for (value, expected) in table {
+            let mut text = String::new();
+            write_repr(&mut text, value).unwrap();
+            assert_eq!(text, expected);
         }
     }
 }

@@ -134,7 +134,7 @@ mod tests {
         }
         let generator = filtered("map", &[list([1, 2]), "string".into()]).unwrap();
         assert_eq!(
-            shown(filtered("op:iter", &[generator.clone()])),
+            shown(filtered("op:iter", std::slice::from_ref(&generator))),
             "['1', '2']"
         );
         assert_eq!(filter("op:iter", &[generator]), "!generator");

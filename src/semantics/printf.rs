@@ -117,7 +117,7 @@ fn write_text(out: &mut String, spec: &Spec, text: &str) {
 
 fn write_int(out: &mut String, spec: &Spec, value: &Value) -> Result<()> {
     let value = match Kind::of(value) {
-        Kind::Float(float) if float.is_finite() && float.abs() < 1e15 => float.trunc() as i128,
+        Kind::Float(float) if float.abs() < 1e38 => float.trunc() as i128,
         kind => kind.int().ok_or_else(|| unproved("printf"))?,
     };
     write_digits(out, spec, value < 0, "", value.unsigned_abs().to_string());

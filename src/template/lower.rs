@@ -699,29 +699,28 @@ impl<'s> Walk<'s> {
     }
 
     /// A call of a macro. jinja2 uses a default where an argument is missing, minijinja also where it
-    /// is undefined: an undefined argument goes to the reference if the macro has defaults.
+    /// is undefined: for a parameter with a default, an undefined argument goes to the reference.
     fn macro_call(
         &mut self,
         name: &Spanned<ast::Var<'s>>,
         s: &Spanned<ast::Call<'s>>,
     ) -> Lowered<Expr<'s>> {
-        let mut args = self.args(&s.args)?;
-        if self.scope.has_defaults(name.id) {
-            args = args
-                .into_iter()
-                .map(|arg| {
-                    let defined = |e: Expr<'s>| {
-                        let span = e.span();
-                        operator("op:defined", e, vec![], span)
-                    };
-                    match arg {
-                        CallArg::Pos(e) => CallArg::Pos(defined(e)),
-                        CallArg::Kwarg(name, e) => CallArg::Kwarg(name, defined(e)),
-                        other => other,
-                    }
-                })
-                .collect();
-        }
+        let args = self.args(&s.args)?.into_iter().enumerate();
+        let defined = |e: Expr<'s>| {
+            let span = e.span();
+            operator("op:defined", e, vec![], span)
+        };
+        let args = args
+            .map(|(i, arg)| match arg {
+                CallArg::Pos(e) if self.scope.has_default(name.id, i) => CallArg::Pos(defined(e)),
+                CallArg::Kwarg(parameter, e)
+                    if self.scope.has_named_default(name.id, parameter) =>
+                {
+                    CallArg::Kwarg(parameter, defined(e))
+                }
+                arg => arg,
+            })
+            .collect();
         Ok(Expr::Call(Spanned::new(
             ast::Call {
                 expr: var(name.id, name.span()),

@@ -27,7 +27,8 @@ pub struct Unscoped {
 /// Names that are not plain variables.
 #[derive(Debug, Default)]
 pub struct Scope<'s> {
-    macros: HashMap<&'s str, bool>,
+    /// The parameters of each macro, and whether they have a default.
+    macros: HashMap<&'s str, Vec<(&'s str, bool)>>,
     namespaces: HashSet<&'s str>,
 }
 
@@ -49,7 +50,7 @@ struct Survey<'s> {
 struct MacroUse<'s> {
     name: &'s str,
     span: Span,
-    has_defaults: bool,
+    parameters: Vec<(&'s str, bool)>,
     /// Names read where nothing in the macro is sure to have bound them.
     free: HashSet<&'s str>,
     /// Names that the macro sets itself.
@@ -64,7 +65,7 @@ impl<'s> Scope<'s> {
         let mut scope = Scope::default();
         for m in &survey.macros {
             if functions::NAMES.contains(&m.name)
-                || scope.macros.insert(m.name, m.has_defaults).is_some()
+                || scope.macros.insert(m.name, m.parameters.clone()).is_some()
             {
                 return Err(Unscoped {
                     construct: "macro:redefined",
@@ -110,9 +111,16 @@ impl<'s> Scope<'s> {
         self.macros.contains_key(name)
     }
 
-    /// Whether `name` is a macro with at least one default.
-    pub fn has_defaults(&self, name: &str) -> bool {
-        self.macros.get(name).copied().unwrap_or(false)
+    /// Whether the `index`-th parameter of the macro `name` has a default.
+    pub fn has_default(&self, name: &str, index: usize) -> bool {
+        let parameters = self.macros.get(name);
+        parameters.is_some_and(|p| p.get(index).is_some_and(|(_, default)| *default))
+    }
+
+    /// Whether the parameter `parameter` of the macro `name` has a default.
+    pub fn has_named_default(&self, name: &str, parameter: &str) -> bool {
+        let parameters = self.macros.get(name);
+        parameters.is_some_and(|p| p.iter().any(|(n, default)| *n == parameter && *default))
     }
 
     /// Whether `name` holds a namespace wherever it is assigned.
@@ -215,17 +223,20 @@ impl<'s> Survey<'s> {
 
 impl<'s> MacroUse<'s> {
     fn of(s: &ast::Spanned<ast::Macro<'s>>) -> Self {
+        let mut names = Vec::new();
+        for arg in &s.args {
+            each_target(arg, &mut |name| names.push(name));
+        }
+        let without = names.len().saturating_sub(s.defaults.len());
+        let parameters = names.iter().enumerate();
         let mut found = MacroUse {
             name: s.name,
             span: s.span(),
-            has_defaults: !s.defaults.is_empty(),
+            parameters: parameters.map(|(i, name)| (*name, i >= without)).collect(),
             free: HashSet::new(),
             set: HashSet::new(),
         };
-        let mut bound = Vec::new();
-        for arg in &s.args {
-            each_target(arg, &mut |name| bound.push(name));
-        }
+        let mut bound = names;
         for default in &s.defaults {
             found.read(default, &bound);
         }

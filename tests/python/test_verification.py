@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import turntrie
-from turntrie import _native, path, verification
+from turntrie import _native, backend, path, verification
 from turntrie.demo import conversation
 
-SECRET = "the launch code is 0000"
+PRIVATE = "the launch code is 0000"
 BROKEN = {
     "filter": "{% for m in messages %}[{{ m.content|trim }}]{% endfor %}",
     "gate": "{% for m in messages %}[{{ m.weight ~ '' }}]{% endfor %}",
 }
 MESSAGES = {
-    "filter": [{"role": "user", "content": f"  {SECRET}  "}],
-    "gate": [{"role": "user", "content": SECRET, "weight": 1e16}],
+    "filter": [{"role": "user", "content": f"  {PRIVATE}  "}],
+    "gate": [{"role": "user", "content": PRIVATE, "weight": 1e16}],
 }
 
 
@@ -62,7 +62,7 @@ def test_a_wrong_text_is_caught_on_the_first_call_of_its_shape(
     assert stats["verifications"] == {"text:different": 1}
     warning = [record for record in caplog.records if record.name == "turntrie"]
     assert len(warning) == 1
-    assert SECRET not in warning[0].getMessage()
+    assert PRIVATE not in warning[0].getMessage()
 
 
 @pytest.mark.fallback
@@ -71,11 +71,11 @@ def test_a_divergence_reproduces_and_is_private_by_default(plain: Any, wrapped: 
     messages, template = MESSAGES["filter"], BROKEN["filter"]
     wrapped.apply_chat_template(messages, chat_template=template, tokenize=False)
     (report,) = wrapped.turntrie.divergences()
-    assert SECRET not in json.dumps(report)
+    assert PRIVATE not in json.dumps(report)
     assert (report["kind"], report["first"]) == ("text", 1)
     (full,) = json.loads(json.dumps(wrapped.turntrie.divergences(contents=True)))
     again = plain.apply_chat_template(full["messages"], chat_template=full["chat_template"], tokenize=False)
-    assert (again, full["got"]) == (full["want"], f"[  {SECRET}  ]")
+    assert (again, full["got"]) == (full["want"], f"[  {PRIVATE}  ]")
 
 
 @pytest.mark.fallback
@@ -187,8 +187,6 @@ def test_always_returns_the_reference_value_when_ids_differ(
     plain: Any, wrapped: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An encoder fault that the id oracle cannot see within one call is seen by the full comparison."""
-    from turntrie import backend
-
     monkeypatch.setattr(
         backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "encoder")
     )
@@ -204,11 +202,9 @@ def test_always_returns_the_reference_value_when_ids_differ(
 def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
     wrapped: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from turntrie import backend
-
     monkeypatch.setattr(backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "chunk"))
     tok = turntrie.wrap(turntrie.restore(wrapped), budget=54321)
-    messages = [{"role": "user", "content": f"{SECRET} \N{BUG} " + "filler " * 200}]
+    messages = [{"role": "user", "content": f"{PRIVATE} \N{BUG} " + "filler " * 200}]
     with caplog.at_level(logging.WARNING, logger="turntrie"):
         for turn in range(400):
             messages.append({"role": "assistant" if turn % 2 == 0 else "user", "content": f"turn {turn}"})
@@ -222,7 +218,7 @@ def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
     assert got.tolist() == turntrie.restore(tok).apply_chat_template(messages, return_dict=False)
     warnings = [record.getMessage() for record in caplog.records if record.name == "turntrie"]
     assert len(warnings) == 1
-    assert SECRET not in warnings[0]
+    assert PRIVATE not in warnings[0]
 
 
 @pytest.mark.parametrize("value", ["sometimes", -0.1, 1.5, "nan"])

@@ -366,13 +366,10 @@ fn sentence_piece_model() -> Value {
     let metaspace = serde_json::from_value(metaspace).expect("a pre-tokenizer");
     let mut model = trained(trainer, metaspace);
     let vocab = model["vocab"].as_object_mut().expect("a vocabulary");
-    let mut next = vocab.len();
-    for piece in ["<unk>".to_owned()]
-        .into_iter()
-        .chain((0..256).map(|b| format!("<0x{b:02X}>")))
-    {
+    let bytes = (0..256).map(|b| format!("<0x{b:02X}>"));
+    for piece in std::iter::once("<unk>".to_owned()).chain(bytes) {
+        let next = vocab.len();
         vocab.insert(piece, json!(next));
-        next += 1;
     }
     model["byte_fallback"] = json!(true);
     model["unk_token"] = json!("<unk>");

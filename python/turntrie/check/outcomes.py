@@ -57,9 +57,8 @@ def parting(got: Outcome, want: Outcome) -> Parting | None:
     got_items, want_items = _items(got), _items(want)
     if kind == "type" and got.type is want.type:
         kind = "text" if got.type is str else "ids"
-        names = (name for name in want_items if got_items.get(name) != want_items[name])
-        name = next(names, next(iter(want_items)))
-        got_items, want_items = {name: got_items.get(name, [])}, {name: want_items[name]}
+        name = next(n for n in {**want_items, **got_items} if got_items.get(n) != want_items.get(n))
+        got_items, want_items = {name: got_items.get(name, [])}, {name: want_items.get(name, [])}
         first = common(got_items[name], want_items[name])
     got_length, want_length = (len(next(iter(items.values()), "")) for items in (got_items, want_items))
     return Parting(kind, first, got_length, want_length, _did(got), _did(want))

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     if not checked.compared():
         raise UsageError(f"{options.template or options.model}: transformers refuses every call: {_refusal(pair)}")
     if options.json:
-        print(json.dumps(document(checked, contents=options.contents), indent=1))
+        print(json.dumps(document(checked, contents=options.contents), indent=1, default=repr))
     else:
         print(text(checked, contents=options.contents, saved=options.reproducer))
     if options.reproducer is not None and checked.differences:
@@ -181,6 +181,6 @@ def _save(file: Path, checked: Checked, chat_template: Any) -> None:
     head = {"model": checked.model, "versions": checked.versions, "chat_template": chat_template}
     value = {**head, "differences": [difference.reproducer() for difference in checked.kept]}
     try:
-        file.write_text(json.dumps(value, indent=1), encoding="utf-8")
+        file.write_text(json.dumps(value, indent=1, default=repr), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or one_line(error)}") from error

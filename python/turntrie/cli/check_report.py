@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from turntrie.check.comparison import Difference, Finding, Tally
     from turntrie.check.facts import Engine, Template
 
-_KEPT = 20
-"""How many differences are kept with everything that reproduces them, and shown."""
+_KEPT = 10
+"""How many differences of scenarios, and of turns, are kept with everything that reproduces them, and shown."""
 _HEADS = ("native", "by HF", "both refuse", "different")
-_AROUND = 40
-"""How many characters are shown on each side of a difference."""
+_AROUND = {str: 60, list: 8}
+"""How many characters or ids are shown on each side of a difference."""
 
 
 def _tally() -> "Tally":
@@ -64,29 +64,34 @@ class Checked:
     turns: "Tally" = field(default_factory=_tally)
     differences: list[dict[str, Any]] = field(default_factory=list)
     """Where all the differences are, without contents."""
-    kept: "list[Difference]" = field(default_factory=list)
-    """The first differences, with contents."""
+    kept_scenarios: "list[Difference]" = field(default_factory=list)
+    kept_turns: "list[Difference]" = field(default_factory=list)
+
+    @property
+    def kept(self) -> "list[Difference]":
+        """The first differences, with contents."""
+        return [*self.kept_scenarios, *self.kept_turns]
 
     def scenario(self, axes: dict[str, str], finding: "Finding") -> None:
         """Counts a scenario."""
         self.scenarios.add(finding)
         for axis, value in axes.items():
             self.axes.setdefault(axis, {}).setdefault(value, _tally()).add(finding)
-        self._keep(finding)
+        self._keep(finding, self.kept_scenarios)
 
     def turn(self, file: File, conversation: Conversation, finding: "Finding") -> None:
         """Counts a turn."""
         for tally in (self.turns, file.tally, conversation.tally):
             tally.add(finding)
-        self._keep(finding)
+        self._keep(finding, self.kept_turns)
 
     def compared(self) -> bool:
         """Whether there was a call that at least one side served."""
         return any(tally.total > tally.verdicts["refused"] for tally in (self.scenarios, self.turns))
 
-    def _keep(self, finding: "Finding") -> None:
+    def _keep(self, finding: "Finding", kept: "list[Difference]") -> None:
         self.differences += [difference.document() for difference in finding.differences]
-        self.kept += finding.differences[: max(_KEPT - len(self.kept), 0)]
+        kept += finding.differences[: max(_KEPT - len(kept), 0)]
 
 
 def document(checked: Checked, *, contents: bool) -> dict[str, Any]:
@@ -208,7 +213,7 @@ def _differences(checked: Checked, *, contents: bool, saved: Path | None) -> str
     if saved is None:
         lines.append("  run again with --reproducer FILE for everything that reproduces them (with contents)")
     else:
-        lines.append(f"  what reproduces the first {len(checked.kept)} is in {saved} (with contents)")
+        lines.append(f"  what reproduces the {len(checked.kept)} above is in {saved} (with contents)")
     return "\n".join(lines)
 
 
@@ -217,8 +222,10 @@ def _around(value: Any, first: int) -> str:
     if isinstance(value, dict):
         value = value.get("input_ids")
     if not isinstance(value, str | list):
-        return repr(value)[: 2 * _AROUND]
-    return f"...[{max(first - _AROUND, 0)}:] {value[max(first - _AROUND, 0) : first + _AROUND]!r}"
+        return repr(value)[: 2 * _AROUND[str]]
+    around = _AROUND[str if isinstance(value, str) else list]
+    start = max(first - around, 0)
+    return f"from {start}: {value[start : first + around]!r}"
 
 
 def _verdict(checked: Checked) -> str:
