@@ -101,7 +101,7 @@ class Attachment:
         found = self._current(observation)
         if found is not None:
             return found
-        with self._building:  # one thread serialises the backend, the others find its work
+        with self._building.now:  # one thread serialises the backend, the others find its work
             return self._current(observation) or self._load(tok, observation)
 
     def _current(self, observation: Observation) -> Backend | None:

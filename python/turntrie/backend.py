@@ -149,7 +149,7 @@ def load(live: Any, budget: int) -> Backend | Reason:
     serialised = time.perf_counter()
     key = (hashlib.blake2b(content.encode(), digest_size=16).digest(), budget)
     hashed = time.perf_counter()
-    with _lock:
+    with _lock.now:
         found = _loaded.get(key)
         if found is not None:
             return found

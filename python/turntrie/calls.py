@@ -30,18 +30,17 @@ class Call(NamedTuple):
 # The parameters that are read, in the order of `Call`.
 _READ = Call._fields[:-1]
 # Parameters that have to keep the one value under which they change nothing.
-_NEUTRAL = (
-    ("continue_final_message", False, Reason("call:continue")),
-    ("return_assistant_tokens_mask", False, Reason("call:mask")),
-    ("sanitize_control_tokens", False, Reason("call:sanitize")),
-    ("padding", False, Reason("call:padding")),
-    ("truncation", False, Reason("call:truncation")),
-    ("return_tensors", None, Reason("call:tensors")),
-    ("tokenizer_kwargs", None, Reason("call:tokenizer-kwargs")),
-)
+_NEUTRAL = {
+    "continue_final_message": (False, Reason("call:continue")),
+    "return_assistant_tokens_mask": (False, Reason("call:mask")),
+    "sanitize_control_tokens": (False, Reason("call:sanitize")),
+    "padding": (False, Reason("call:padding")),
+    "truncation": (False, Reason("call:truncation")),
+    "return_tensors": (None, Reason("call:tensors")),
+    "tokenizer_kwargs": (None, Reason("call:tokenizer-kwargs")),
+}
 _OPTIONAL_STR = (type(None), str)
 _OPTIONAL_INT = (type(None), int)
-_KNOWN = frozenset((*_READ, *(name for name, _, _ in _NEUTRAL)))
 # Names that mean something else when given to jinja2's `render` or to transformers' `render_jinja_template`.
 _RESERVED = frozenset(
     (
@@ -65,22 +64,24 @@ def read(parameters: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             return Reason("call:signature")
         else:
             given[name] = value
-    if not given.keys() <= _KNOWN:
-        return Reason("call:parameter")
+    for name, value in given.items():
+        if name in _NEUTRAL:
+            neutral, reason = _NEUTRAL[name]
+            if value is not neutral:
+                return reason
+        elif name not in _READ:
+            return Reason("call:parameter")
     if not _RESERVED.isdisjoint(variables):
         return Reason("call:keyword")
-    explicit_dict = "return_dict" in given
-    given = parameters.defaults | given
-    for name, neutral, reason in _NEUTRAL:
-        if given.get(name, neutral) is not neutral:
-            return reason
+    default = parameters.defaults.get
+    call = Call._make((*[given[name] if name in given else default(name) for name in _READ], variables))
     refusal = (
-        _conversation(given.get("conversation"))
-        or _options(given, explicit_dict=explicit_dict)
-        or _schemas(given.get("tools"), "call:tools")
-        or _schemas(given.get("documents"), "call:documents")
+        _conversation(call.conversation)
+        or _options(call, explicit_dict="return_dict" in given)
+        or _schemas(call.tools, "call:tools")
+        or _schemas(call.documents, "call:documents")
     )
-    return refusal or Call._make((*(given.get(name) for name in _READ), variables))
+    return refusal or call
 
 
 def _conversation(conversation: Any) -> Reason | None:
@@ -96,15 +97,14 @@ def _conversation(conversation: Any) -> Reason | None:
     return Reason("call:batch" if batch else "value:message")
 
 
-def _options(given: dict[str, Any], *, explicit_dict: bool) -> Reason | None:
-    tokenize, return_dict = given.get("tokenize"), given.get("return_dict")
-    if type(tokenize) is not bool or type(return_dict) is not bool:
+def _options(call: Any, *, explicit_dict: bool) -> Reason | None:
+    if type(call.tokenize) is not bool or type(call.return_dict) is not bool:
         return Reason("call:flags")
-    if return_dict and explicit_dict and not tokenize:
+    if call.return_dict and explicit_dict and not call.tokenize:
         return Reason("call:text-dict")
-    if type(given.get("chat_template")) not in _OPTIONAL_STR:
+    if type(call.chat_template) not in _OPTIONAL_STR:
         return Reason("call:template")
-    if type(given.get("max_length")) not in _OPTIONAL_INT:
+    if type(call.max_length) not in _OPTIONAL_INT:
         return Reason("call:max-length")
     return None
 

@@ -23,7 +23,7 @@ class Counters:
 
     def native(self, kept: int = 0, encoded: int = 0) -> None:
         """Counts a call served natively, with the ids taken from checkpoints and the ids computed."""
-        with self._lock:
+        with self._lock.now:
             self._calls["native"] += 1
             self._tokens["kept"] += kept
             self._tokens["encoded"] += encoded
@@ -32,7 +32,7 @@ class Counters:
 
     def reference(self, reason: str) -> None:
         """Counts a call handed to transformers."""
-        with self._lock:
+        with self._lock.now:
             self._calls["reference"] += 1
             self._fallbacks[str(reason)] += 1
         if self._parent is not None:
@@ -40,14 +40,14 @@ class Counters:
 
     def verified(self, oracle: str, result: str) -> None:
         """Counts a check: `oracle` is "text", "ids" or "full"; `result` is "equal", "different" or "skipped"."""
-        with self._lock:
+        with self._lock.now:
             self._verified[f"{oracle}:{result}"] += 1
         if self._parent is not None:
             self._parent.verified(oracle, result)
 
     def clear(self) -> None:
         """Sets everything to zero, here only."""
-        with self._lock:
+        with self._lock.now:
             self._verified: Counter[str] = Counter()
             self._calls: Counter[str] = Counter(native=0, reference=0)
             self._fallbacks: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Counters:
         Returns:
             `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`.
         """
-        with self._lock:
+        with self._lock.now:
             return {
                 "calls": dict(self._calls),
                 "fallbacks": dict(self._fallbacks),

@@ -28,7 +28,7 @@ def _compared(tok: Any, attached: Attachment, served: Any, args: tuple[Any, ...]
     call: dict[str, Any] = {"args": list(args), "kwargs": kwargs}
     source = tok.get_chat_template(kwargs.get("chat_template"), kwargs.get("tools"))
     try:
-        with attached.lock, reference.preserved(tok.__dict__.get("_tokenizer")):
+        with attached.lock.now, reference.preserved(tok.__dict__.get("_tokenizer")):
             want = reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
     except Exception:
         attached.record.note(verification.full_divergence(source, served, None, call))
@@ -49,7 +49,7 @@ def _data(value: Any) -> Any:
 def ask_reference(tok: Any, attached: Attachment, reason: Reason, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Hands a call to the original class, once, and counts it, also if it raises."""
     attached.counters.reference(reason)
-    with attached.lock, reference.preserved(tok.__dict__.get("_tokenizer")):
+    with attached.lock.now, reference.preserved(tok.__dict__.get("_tokenizer")):
         return reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
 
 
@@ -72,7 +72,7 @@ def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[
     if isinstance(ids, Reason):
         return ids
     prompt, backend = ids
-    result = encoding.batch_encoding(tok, prompt, backend.type_id) if call.return_dict else prompt.tolist()
+    result = encoding.batch_encoding(tok, attached, prompt, backend.type_id) if call.return_dict else prompt.tolist()
     if not isinstance(result, Reason):
         count(tok, attached, prompt, call.max_length)
     return result

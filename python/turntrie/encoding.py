@@ -9,14 +9,16 @@ from typing import Any, SupportsIndex
 
 from turntrie import _native, reference
 from turntrie.attachment import Attachment
+from turntrie.locks import ForkSafeLock
 from turntrie.reason import Reason
 
 
-def batch_encoding(tok: Any, prompt: _native.Prompt, type_id: int | None) -> Any:
+def batch_encoding(tok: Any, attached: Attachment, prompt: _native.Prompt, type_id: int | None) -> Any:
     """Builds the BatchEncoding of one text.
 
     Args:
         tok: The wrapped tokenizer.
+        attached: Its attachment.
         prompt: Its ids and text.
         type_id: Every entry of `token_type_ids`; `None` if that cannot be said.
 
@@ -32,7 +34,7 @@ def batch_encoding(tok: Any, prompt: _native.Prompt, type_id: int | None) -> Any
         data["token_type_ids"] = [type_id] * count
     if "attention_mask" in names:
         data["attention_mask"] = [1] * count
-    return reference.batch_encoding()(data, Encodings(tok, prompt), n_sequences=1)
+    return reference.batch_encoding()(data, Encodings(tok, attached.lock, prompt), n_sequences=1)
 
 
 class Encodings(list[Any]):
@@ -42,21 +44,20 @@ class Encodings(list[Any]):
     truth fills it first; from then on it is an ordinary list.
     """
 
-    __slots__ = ("_pending",)
+    __slots__ = ("_lock", "_pending")
 
-    def __init__(self, tok: Any, prompt: _native.Prompt) -> None:
-        """Remembers what to encode."""
+    def __init__(self, tok: Any, lock: ForkSafeLock, prompt: _native.Prompt) -> None:
+        """Remembers what to encode, and the lock of the tokenizer that will do it."""
         super().__init__()
+        self._lock = lock
         self._pending: tuple[Any, _native.Prompt] | None = (tok, prompt)
 
     def _fill(self) -> None:
-        pending = self._pending
-        if pending is None:
+        if self._pending is None:
             return
-        tok, prompt = pending
-        with Attachment.of(tok).lock:
+        with self._lock.now:
             if self._pending is not None:  # another thread may have been here
-                super().append(_encoding(tok, prompt))
+                super().append(_encoding(*self._pending))
                 self._pending = None
 
     def __len__(self) -> int:

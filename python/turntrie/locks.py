@@ -8,36 +8,25 @@ renewed in the child, as `logging` does with its own.
 import os
 import threading
 import weakref
-from types import TracebackType
 
 _guard = threading.Lock()
 _locks: "weakref.WeakSet[ForkSafeLock]" = weakref.WeakSet()
 
 
 class ForkSafeLock:
-    """A re-entrant lock that is free again in a forked child, whoever held it in the parent."""
+    """A re-entrant lock that is free again in a forked child, whoever held it in the parent. `with lock.now: ...`."""
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ("__weakref__", "now")
 
     def __init__(self) -> None:
         """Makes a free lock."""
-        self._lock = threading.RLock()
+        self.renew()
         with _guard:
             _locks.add(self)
 
-    def __enter__(self) -> None:
-        """Waits for the lock."""
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Releases the lock."""
-        self._lock.release()
-
     def renew(self) -> None:
         """Replaces the lock by a free one. Only for a process in which no other thread uses it."""
-        self._lock = threading.RLock()
+        self.now = threading.RLock()
 
 
 def _before() -> None:

@@ -105,7 +105,7 @@ def _verified(
         return context.template.shape(messages, context.variables, context.rules)
 
     def ask(messages: list[dict[str, Any]]) -> str:
-        with attached.lock:
+        with attached.lock.now:
             text: str = reference.original(tok).cls.apply_chat_template(
                 tok,
                 messages,

@@ -19,30 +19,34 @@ class Prompt:
         kept: How many leading ids are old. Of a `Session`: equal to those of its previous prompt. Of
             `tok.turntrie.prompt`: taken from checkpoints.
         reused: How many leading ids were taken from checkpoints instead of being computed.
-        path: `"native"`, or `"reference"` if transformers made the ids.
         reason: Why transformers made them; `None` for a native prompt.
     """
 
-    __slots__ = ("_ids", "_new_ids", "_source", "kept", "path", "reason", "reused")
-
-    path: Literal["native", "reference"]
+    __slots__ = ("_ids", "_new_ids", "_source", "kept", "reason", "reused")
 
     def __init__(
-        self, source: _native.Prompt | Sequence[int], kept: int | None = None, reason: str | None = None
+        self,
+        source: _native.Prompt | Sequence[int],
+        kept: int | None = None,
+        reason: str | None = None,
+        reused: int = 0,
     ) -> None:
-        """Holds a native prompt, or ids that transformers made for a reason."""
+        """Holds a native prompt, or plain ids, with what is known about them."""
         if isinstance(source, _native.Prompt):
             self._source: Any = source
             self.reused = source.kept
-            self.path = "native"
         else:
             self._source = list(source)
-            self.reused = 0
-            self.path = "reference"
+            self.reused = reused
         self.kept = self.reused if kept is None else kept
         self.reason = reason
         self._ids: Ids | None = None
         self._new_ids: Ids | None = None
+
+    @property
+    def path(self) -> Literal["native", "reference"]:
+        """`"native"`, or `"reference"` if transformers made the ids."""
+        return "native" if self.reason is None else "reference"
 
     @property
     def ids(self) -> "Ids":
@@ -60,21 +64,25 @@ class Prompt:
 
     def tolist(self) -> list[int]:
         """All ids as a fresh list of int."""
-        ids: list[int] = self._source.tolist() if self.path == "native" else list(self._source)
+        ids: list[int] = self._source.tolist() if isinstance(self._source, _native.Prompt) else list(self._source)
         return ids
 
     def with_kept(self, kept: int) -> "Prompt":
         """The same ids, with another count of old ones."""
-        return Prompt(self._source, kept, self.reason)
+        return Prompt(self._source, kept, self.reason, self.reused)
 
     def common_prefix(self, other: "Prompt") -> int:
         """Counts the leading ids that are equal in both prompts."""
-        if self.path == other.path == "native":
+        if isinstance(self._source, _native.Prompt) and isinstance(other._source, _native.Prompt):  # noqa: SLF001
             shared: int = self._source.common_prefix(other._source)  # noqa: SLF001  # same class
             return shared
         length = min(len(self), len(other))
         differ = (self._array(0)[:length] != other._array(0)[:length]).nonzero()[0]  # noqa: SLF001  # same class
         return int(differ[0]) if len(differ) else length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels as its ids and what is known about them."""
+        return Prompt, (self.tolist(), self.kept, self.reason, self.reused)
 
     def __len__(self) -> int:
         """Number of ids."""
@@ -87,6 +95,6 @@ class Prompt:
     def _array(self, start: int) -> "Ids":
         import numpy as np  # noqa: PLC0415  # `import turntrie` stays light
 
-        if self.path == "native":
+        if isinstance(self._source, _native.Prompt):
             return np.frombuffer(self._source.buffer(start), dtype=np.uint32)
         return np.array(self._source[start:], dtype=np.uint32)

@@ -88,10 +88,13 @@ class Rules(NamedTuple):
         """Says why messages of plain dicts cannot be normalised; free unless the rules are unknown."""
         if self.reason is not None or self.special:
             return self.reason
-        if any(value is None for message in messages for value in message.values()):
-            return Reason("value:null-key")
-        if any(not REASONING_FIELDS.isdisjoint(message) for message in messages):
-            return Reason("value:reasoning")
+        for message in messages:
+            if type(message) is not dict:
+                return Reason("value:message")
+            if None in message.values():
+                return Reason("value:null-key")
+            if not REASONING_FIELDS.isdisjoint(message):
+                return Reason("value:reasoning")
         return None
 
 

@@ -75,11 +75,11 @@ class Session:
             **template_kwargs: See there.
 
         Raises:
-            TypeError: A keyword asks for another shape than one prompt's ids.
+            TypeError: `messages` is no list, or a keyword asks for another shape than one prompt's ids.
             ValueError: The session is closed.
         """
         keywords = arguments(tools, documents, chat_template, add_generation_prompt, template_kwargs)
-        with self._lock:
+        with self._lock.now:
             return self._serve(History(), None, messages, keywords)
 
     def extend(self, new_messages: Messages, **changed: Any) -> Prompt:
@@ -91,10 +91,10 @@ class Session:
                 tools from now on.
 
         Raises:
-            TypeError: A keyword asks for another shape than one prompt's ids.
+            TypeError: `new_messages` is no list, or a keyword asks for another shape than one prompt's ids.
             ValueError: The session is closed.
         """
-        with self._lock:
+        with self._lock.now:
             state = self._open()
             arguments(None, None, None, False, changed)
             keywords = {name: value for name, value in {**state.keywords, **changed}.items() if value is not None}
@@ -102,7 +102,7 @@ class Session:
 
     def close(self) -> None:
         """Forgets the conversation. Its checkpoints stay in the tokenizer's engine, within its budget."""
-        with self._lock:
+        with self._lock.now:
             self._state = None
 
     def __enter__(self) -> Self:
@@ -125,6 +125,8 @@ class Session:
     ) -> Prompt:
         """Serves the messages of `history` and `new`, and makes them the session's."""
         state = self._open()
+        if not isinstance(new, list):
+            raise TypeError(f"a session takes messages in a list, got {type(new).__name__}")
         tok, attached = self._tok, Attachment.of(self._tok)
         converted, served = self._native(attached, history, conversation, new, keywords)
         if isinstance(served, Reason):

@@ -118,7 +118,7 @@ def _adopt(tok: Any) -> Any:
 
 def _generated(original: Any) -> Any:
     """The generated subclass of a class; the class itself keeps track of it, and only as long as it is used."""
-    with _lock:
+    with _lock.now:
         for subclass in original.__subclasses__():
             if ORIGINAL in vars(subclass):
                 return subclass

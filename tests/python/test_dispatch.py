@@ -5,6 +5,7 @@ text of the exception. Forms are kept in a table with the reason they are to fal
 """
 
 import collections
+import dataclasses
 import enum
 import re
 from types import SimpleNamespace
@@ -39,6 +40,12 @@ def tool(path: str) -> str:
 
 class Role(str, enum.Enum):  # noqa: UP042  # the kind that people have
     USER = "user"
+
+
+@dataclasses.dataclass
+class Message:
+    role: str
+    content: str
 
 
 class Form(NamedTuple):
@@ -160,6 +167,13 @@ FORMS: dict[str, Form] = {
     # values
     "OrderedDict": form([collections.OrderedDict(MESSAGES[0])], reason="value:message"),
     "UserDict": form([collections.UserDict(MESSAGES[0])], reason="value:message"),
+    "dataclass": form([Message("user", "x")], reason="value:message"),
+    "dataclass inside": form(message([Message("text", "x")]), chat_template="{{ messages }}", reason="value:object"),
+    "dict of a kind of its own inside": form(
+        message("x", extra=collections.OrderedDict(a=1)), chat_template="{{ messages }}", reason="value:object"
+    ),
+    "a tuple inside": form(message((1, "x", None)), chat_template="{{ messages }}", reason=None),
+    "odd numbers": form(message([1e16, -0.0, float("nan"), 1 << 70]), chat_template="{{ messages }}", reason=None),
     "enum": form([{"role": Role.USER, "content": "x"}], reason="value:object"),
     "numpy": form(message("x", score=np.float64(1.5)), chat_template="{{ messages }}", reason="value:object"),
     "bytes": form(message(b"x"), chat_template="{{ messages }}", reason="value:object"),
@@ -470,6 +484,7 @@ def test_a_reference_that_is_not_understood(flavour: str, monkeypatch: pytest.Mo
     special = [rules.refuse([message]) for message in SPECIAL]
     if flavour == "nulls":
         assert rules.refuse(MESSAGES) is None
+        assert rules.refuse([*MESSAGES, "x"]) == "value:message"  # type: ignore[list-item]
         assert special == ["value:null-key", "value:reasoning", "value:reasoning", "value:null-key"]
     else:
         assert rules.refuse(MESSAGES) == "reference:messages"

@@ -11,6 +11,7 @@ import pytest
 import transformers
 
 import toys
+import turntrie
 from toys import MESSAGES
 
 NAMES = [
@@ -129,6 +130,13 @@ def test_a_tokenizer_that_has_changed_meanwhile() -> None:
     with pytest.raises(RuntimeError, match="the tokenizer has changed"):
         got.tokens()
     assert len(got["input_ids"]) > 0
+
+
+def test_a_tokenizer_that_was_restored_meanwhile() -> None:
+    tok, got, want = _pair()
+    turntrie.restore(tok)
+    assert got.tokens() == want.tokens()
+    assert not set(vars(tok)) - set(vars(toys.fresh()))
 
 
 def test_the_encoding_leaves_no_trace_on_the_backend() -> None:

@@ -70,12 +70,13 @@ taken = list(locks._locks)
 assert attached.lock in taken and len(taken) > 5
 
 def hold():
-    for lock in taken:
-        lock.__enter__()
+    now = [lock.now for lock in taken]
+    for lock in now:
+        lock.acquire()
     held.set()
     go.wait(60)
-    for lock in reversed(taken):
-        lock.__exit__(None, None, None)
+    for lock in now:
+        lock.release()
 
 holder = threading.Thread(target=hold)
 holder.start()

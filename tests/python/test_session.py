@@ -1,6 +1,7 @@
 """A session, given only what is new, gives the ids of the whole conversation, and says which of them are old."""
 
 import copy
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
@@ -226,6 +227,9 @@ def test_what_a_session_needs() -> None:
     for name in ("tokenize", "padding", "return_tensors", "return_dict", "return_assistant_tokens_mask"):
         with pytest.raises(TypeError, match=name):
             session.prompt(MESSAGES, **{name: True})
+    for call in (session.prompt, session.extend):
+        with pytest.raises(TypeError, match="in a list, got tuple"):
+            call(tuple(MESSAGES))  # type: ignore[operator]
     with pytest.raises(TypeError, match="not of a batch"):
         session.prompt([MESSAGES])  # type: ignore[list-item]
 
@@ -256,6 +260,20 @@ def test_a_prompt_of_the_reference(plain: Any) -> None:
     shorter = tok.turntrie.prompt(MESSAGES[:1])
     assert 0 < shorter.common_prefix(prompt) == prompt.common_prefix(shorter) <= len(shorter)
     assert Attachment.of(tok).counters.snapshot()["fallbacks"] == {"call:conversation": 1}
+
+
+@pytest.mark.fallback
+def test_prompts_travel() -> None:
+    tok = toys.wrapped()
+    session = turntrie.Session(tok)
+    session.prompt(LONG[:4])
+    for prompt in (session.extend(LONG[4:6]), session.extend([], truncation=True, max_length=50)):
+        other = pickle.loads(pickle.dumps(prompt))
+        for name in ("kept", "reused", "path", "reason"):
+            assert getattr(other, name) == getattr(prompt, name)
+        assert other.tolist() == prompt.tolist()
+        assert other.new_ids.tolist() == prompt.new_ids.tolist()
+        assert other.common_prefix(prompt) == len(prompt)
 
 
 def test_a_history_copies_what_can_be_copied() -> None:
