@@ -1,5 +1,16 @@
 from typing import Any, final
 
+__all__ = [
+    "RULE_ALIAS_REASONING",
+    "RULE_DROP_NULL",
+    "RULE_WATCH_IDS",
+    "RULE_WATCH_SHAPES",
+    "Conversation",
+    "Engine",
+    "Prompt",
+    "Template",
+]
+
 RULE_DROP_NULL: int
 RULE_ALIAS_REASONING: int
 RULE_WATCH_SHAPES: int
