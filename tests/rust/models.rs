@@ -6,6 +6,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use turntrie::cuts::Weakness;
@@ -27,37 +29,56 @@ fn real_tokenizers() {
         .filter(|(name, _)| name.contains(&only))
         .collect();
     assert!(!models.is_empty(), "no tokenizer in {}", folder.display());
-    let cases = harness::setting("TURNTRIE_ROUNDS", 4);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let total = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((name, path)) = models.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let tally = run_model(name, path);
+                    total.lock().expect("no panic").add(tally);
+                }
+            });
+        }
+    });
+    println!(
+        "{} models: {:?}",
+        models.len(),
+        total.lock().expect("no panic")
+    );
+}
+
+/// Every engine of one model on random texts.
+fn run_model(name: &str, path: &Path) -> Tally {
+    let cases = harness::setting("TURNTRIE_ROUNDS", 1);
     let first = harness::setting("TURNTRIE_SEED", 1) as u64;
     let mut total = Tally::default();
-    for (name, path) in &models {
-        let json = fs::read_to_string(path).expect("a tokenizer file");
-        for (kind, json, budget, segment) in [
-            ("", json.clone(), 1 << 28, None),
-            ("small", json.clone(), 30_000, Some(1)),
-            ("torture", tortured(&json), 1 << 28, Some(20)),
-        ] {
-            let engine = Engine::weakened(&json, budget, Weakness::None, segment).expect(name);
-            let writer = Writer::new(&contents(&json));
-            let mut tally = Tally::default();
-            for case in 0..cases {
-                engine.clear();
-                let size = 20 + 20 * (case % 5);
-                let (part, difference) =
-                    harness::run(&engine, &writer, first + case as u64, 60, size);
-                assert!(
-                    difference.is_none(),
-                    "{name} {kind}, seed {}:\n{}",
-                    first + case as u64,
-                    difference.unwrap_or_default()
-                );
-                tally.add(part);
-            }
-            println!("{name:28} {kind:8} {tally:?}");
-            total.add(tally);
+    let json = fs::read_to_string(path).expect("a tokenizer file");
+    for (kind, json, budget, segment) in [
+        ("", json.clone(), 1 << 28, None),
+        ("small", json.clone(), 30_000, Some(1)),
+        ("torture", tortured(&json), 1 << 28, Some(20)),
+    ] {
+        let engine = Engine::weakened(&json, budget, Weakness::None, segment).expect(name);
+        let writer = Writer::new(&contents(&json));
+        let mut tally = Tally::default();
+        for case in 0..cases {
+            engine.clear();
+            let size = 20 + 20 * (case % 5);
+            let (part, difference) = harness::run(&engine, &writer, first + case as u64, 60, size);
+            assert!(
+                difference.is_none(),
+                "{name} {kind}, seed {}:\n{}",
+                first + case as u64,
+                difference.unwrap_or_default()
+            );
+            tally.add(part);
         }
+        println!("{name:28} {kind:8} {tally:?}");
+        total.add(tally);
     }
-    println!("{} models: {total:?}", models.len());
+    total
 }
 
 fn models_in(folder: &Path) -> Vec<(String, PathBuf)> {
