@@ -82,12 +82,12 @@ def test_a_divergence_reproduces_and_is_private_by_default(plain: Any, wrapped: 
 def test_quarantine_holds_under_threads(plain: Any, wrapped: Any, faulty: Any) -> None:
     faulty("filter")
     messages, template = MESSAGES["filter"], BROKEN["filter"]
-    want = plain.apply_chat_template(messages, chat_template=template)
+    want = plain.apply_chat_template(messages, chat_template=template, return_dict=True)
     wrong: list[Any] = []
 
     def call() -> None:
         for _ in range(25):
-            got = wrapped.apply_chat_template(messages, chat_template=template)
+            got = wrapped.apply_chat_template(messages, chat_template=template, return_dict=True)
             if dict(got) != dict(want):
                 wrong.append(got)
 
@@ -178,7 +178,8 @@ def test_always_serves_by_both(plain: Any, wrapped: Any) -> None:
     calls = 0
     for history in _grown(8):
         calls += 1
-        assert dict(tok.apply_chat_template(history)) == dict(plain.apply_chat_template(history))
+        want = plain.apply_chat_template(history, return_dict=True)
+        assert dict(tok.apply_chat_template(history, return_dict=True)) == dict(want)
     assert tok.turntrie.stats()["verifications"]["full:equal"] == calls
 
 
@@ -193,7 +194,8 @@ def test_always_returns_the_reference_value_when_ids_differ(
     tok = turntrie.wrap(turntrie.restore(wrapped), verify="always", budget=12345)
     messages = [{"role": "user", "content": "a bug \N{BUG}"}]
     for _ in range(2):
-        assert dict(tok.apply_chat_template(messages)) == dict(plain.apply_chat_template(messages))
+        want = plain.apply_chat_template(messages, return_dict=True)
+        assert dict(tok.apply_chat_template(messages, return_dict=True)) == dict(want)
     assert tok.turntrie.stats()["fallbacks"] == {"quarantine:call": 1}
     (report,) = tok.turntrie.divergences()
     assert report["kind"] == "ids"
