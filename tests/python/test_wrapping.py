@@ -227,17 +227,12 @@ def test_copies_are_wrapped_and_have_a_life_of_their_own(plain: Any, copied: Any
     _works(tok, plain)
 
 
-def _in_another_process(tok: Any, pipe: Any) -> None:
-    ids = tok.apply_chat_template(MESSAGES, return_dict=False)
-    pipe.send((ids, turntrie.is_wrapped(tok), toys.calls(tok)))
-
-
 def test_spawn(plain: Any) -> None:
     tok = toys.wrapped()
     tok.apply_chat_template(MESSAGES)
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_in_another_process, args=(tok, there))
+    process = context.Process(target=toys.in_another_process, args=(tok, there, MESSAGES))
     process.start()
     assert here.poll(120), "the process has not answered"
     assert here.recv() == (plain.apply_chat_template(MESSAGES, return_dict=False), True, {"native": 1, "reference": 0})

@@ -139,3 +139,9 @@ class Copying(Fast):  # type: ignore[misc]  # a class of transformers is Any her
     def __deepcopy__(self, memo: Any) -> Any:
         del memo
         return self.__copy__()
+
+
+def in_another_process(tok: Any, pipe: Any, messages: Any) -> None:
+    """Serves one call and sends what came of it; here, because a spawned process finds this module by its name."""
+    ids = tok.apply_chat_template(messages, return_dict=False)
+    pipe.send((ids, turntrie.is_wrapped(tok), calls(tok)))
