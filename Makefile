@@ -15,7 +15,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Overrides for the demo, e.g. make demo DEMO="--model path/to/model --turns 20"
 DEMO ?=
-# Overrides for pytest, e.g. make test PYTEST="-k parity -x"
+# Overrides for pytest, e.g. make test PYTEST="-k parity -x", or PYTEST="-n0 --pdb" for one process
 PYTEST ?=
 
 RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
@@ -43,7 +43,7 @@ test-rust: ## the core, without Python
 	cargo test --locked
 
 test-python: build $(DEV_STAMP) ## the Python tests against the editable install
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n auto $(PYTEST)
 
 lint: $(DEV_STAMP) ## formatting and lints, Rust and Python; warnings are errors
 	cargo fmt --check

@@ -93,7 +93,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"FAILED: {message}", red=True)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Sends each test to the worker that is free, but all tests of a real model to one: it is loaded once there."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415  # only there if it is in use
+
+    class ByModel(LoadScopeScheduling):  # type: ignore[misc]  # untyped here
+        def _split_scope(self, nodeid: str) -> str:
+            of_a_model = "test_parity_models.py::test_every_outcome" in nodeid
+            return nodeid.rpartition("-")[0] if of_a_model else nodeid
+
+    return ByModel(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object | None) -> None:
+    """Takes over what a worker process ran. One that died has no counts: its models count as not run."""
+    del error
+    if counts := getattr(node, "workeroutput", {}).get("real_data"):
+        real_data.take_over(counts)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fails the run if fewer models ran than were expected."""
-    if session.exitstatus == pytest.ExitCode.OK and real_data.missing():
+    """Fails the run if fewer models ran than were expected. A worker leaves that to the controller."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["real_data"] = real_data.handed_over()
+    elif session.exitstatus == pytest.ExitCode.OK and real_data.missing():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

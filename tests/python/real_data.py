@@ -3,11 +3,15 @@
 Four variables name folders: TURNTRIE_MODELS (Hugging Face model directories), TURNTRIE_TEMPLATES (*.jinja),
 TURNTRIE_CONVERSATIONS (*.jsonl, *.jsonl.xz), TURNTRIE_CASES (open_cases.jsonl). Without them the suite runs on the
 package's own data. With TURNTRIE_EXPECT_MODELS=N the run fails if fewer than N models ran.
+
+The suite may run in several processes (`pytest -n 2`). Each of them counts for itself; `handed_over`
+is what a worker hands to the controller, which adds it up with `take_over` before it reports.
 """
 
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +41,18 @@ def model_directories() -> list[Path]:
     """The real models, in the order of their names."""
     models = folder("TURNTRIE_MODELS")
     return sorted(path for path in models.iterdir() if path.is_dir()) if models else []
+
+
+def handed_over() -> dict[str, dict[str, Any]]:
+    """What ran in this process, as values that cross a process border."""
+    return {"ran": {name: dict(calls) for name, calls in RAN.items()}, "templates": dict(TEMPLATES)}
+
+
+def take_over(counts: dict[str, dict[str, Any]]) -> None:
+    """Adds what ran in another process."""
+    for name, calls in counts["ran"].items():
+        RAN.setdefault(name, Counter()).update(calls)
+    TEMPLATES.update(counts["templates"])
 
 
 def missing() -> str | None:

@@ -1,7 +1,7 @@
 """Real models, turn by turn: every outcome equals that of transformers, and the models we promise are native.
 
-Each model is loaded once. The reference outcomes of all episodes are taken from the tokenizer as it came; then the same
-object is wrapped in place and has to give them again.
+Each model is loaded once, in one process (`pytest_xdist_make_scheduler` in conftest.py). The reference outcomes of all
+episodes are taken from the tokenizer as it came; then the same object is wrapped in place and has to give them again.
 """
 
 import gc
