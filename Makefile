@@ -23,10 +23,10 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 BUILT_STAMP := $(VENV)/.stamp-built
 
-.PHONY: help python demo build test test-rust test-python lint format typecheck stubtest bench wheel clean
+.PHONY: help python demo build test test-rust test-python lint format typecheck stubtest bench bench-verification wheel clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 python: # the interpreter that the environments are made with
 	@test -n "$(PYTHON)" || { echo "error: no CPython >= 3.11 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
@@ -69,6 +69,9 @@ bench: build $(DEV_STAMP) ## the figures of the README (about ten minutes)
 	$(BIN)/python benches/run.py
 	$(BIN)/python benches/loop_stall.py
 	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-group-by=group --benchmark-columns=median,iqr,rounds
+
+bench-verification: build $(DEV_STAMP) ## what verification adds to a call, in instructions (needs valgrind)
+	$(BIN)/python benches/verification_cost.py
 
 wheel: $(DEV_STAMP) ## the distributable wheel, in dist/
 	$(BIN)/maturin build --release --out dist

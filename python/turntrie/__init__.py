@@ -30,7 +30,7 @@ def stats() -> dict[str, Any]:
     """What happened in this process so far, over all tokenizers.
 
     Returns:
-        `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, and `engines`: one entry of statistics for
-        each engine in use.
+        `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`,
+        `quarantines` that began, and `engines`: one entry of statistics for each engine in use.
     """
     return {**counters.process.snapshot(), "engines": [loaded.stats() for loaded in backend.loaded()]}

@@ -11,9 +11,9 @@ from turntrie.locks import ForkSafeLock
 
 
 class Counters:
-    """Calls by path, fallbacks by reason, ids kept and encoded, verifications by oracle and result."""
+    """Calls by path, fallbacks by reason, ids kept and encoded, verifications by oracle and result, quarantines."""
 
-    __slots__ = ("_calls", "_fallbacks", "_lock", "_parent", "_tokens", "_verified")
+    __slots__ = ("_calls", "_fallbacks", "_lock", "_parent", "_quarantined", "_tokens", "_verified")
 
     def __init__(self, parent: Optional["Counters"] = None) -> None:
         """Starts at zero; `parent` is told everything too."""
@@ -45,10 +45,18 @@ class Counters:
         if self._parent is not None:
             self._parent.verified(oracle, result)
 
+    def quarantined(self, what: str) -> None:
+        """Counts a quarantine that begins: of a `shape` of one template, or of every `call` on a tokenizer."""
+        with self._lock.now:
+            self._quarantined[what] += 1
+        if self._parent is not None:
+            self._parent.quarantined(what)
+
     def clear(self) -> None:
         """Sets everything to zero, here only."""
         with self._lock.now:
             self._verified: Counter[str] = Counter()
+            self._quarantined: Counter[str] = Counter()
             self._calls: Counter[str] = Counter(native=0, reference=0)
             self._fallbacks: Counter[str] = Counter()
             self._tokens: Counter[str] = Counter(kept=0, encoded=0)
@@ -57,7 +65,8 @@ class Counters:
         """Copies the numbers.
 
         Returns:
-            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`.
+            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`,
+            `quarantines` that began, by what is in them.
         """
         with self._lock.now:
             return {
@@ -65,6 +74,7 @@ class Counters:
                 "fallbacks": dict(self._fallbacks),
                 "tokens": dict(self._tokens),
                 "verifications": dict(self._verified),
+                "quarantines": dict(self._quarantined),
             }
 
 

@@ -68,9 +68,9 @@ class Handle:
         """What happened on this tokenizer so far.
 
         Returns:
-            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`, and
-            `engine`: statistics of the engine, shared with other tokenizers of the same backend; `None` if there is no
-            engine yet.
+            `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`,
+            `quarantines` that began, and `engine`: statistics of the engine, shared with other tokenizers of the same
+            backend, what the id oracle checked included; `None` if there is no engine yet.
         """
         attached = Attachment.of(self._tok)
         backend = attached.current()
@@ -84,8 +84,9 @@ class Handle:
                 save. Prompts are private: by default only where and how much.
 
         Returns:
-            `kind` (`"text"` or `"ids"`), `template` (a short hash), `first` (index of the first character or id that
-            differs), `got_length` and `want_length` (None if transformers raised).
+            `kind` (`"text"` or `"ids"`), `template` (a short hash), `shape` (the key in quarantine, if it is a shape
+            that is), `first` (index of the first character or id that differs), `got_length` and `want_length` (None
+            if transformers raised).
         """
         attached = Attachment.of(self._tok)
         found = list(attached.record.divergences)

@@ -99,27 +99,28 @@ def _verified(
     call, context, prompt = served
 
     def render(messages: list[dict[str, Any]]) -> _native.Prompt:
-        return context.template.render(messages, context.variables, context.clock, context.rules)
+        clock = _clock(context.template)  # as it is now: the reference looks at it a moment from now
+        return context.template.render(messages, context.variables, clock, context.rules)
 
     def shape(messages: list[dict[str, Any]]) -> list[int]:
         return context.template.shape(messages, context.variables, context.rules)
 
+    keywords = {
+        "tools": call.tools,
+        "documents": call.documents,
+        "add_generation_prompt": call.add_generation_prompt,
+        **call.variables,
+    }
+
     def ask(messages: list[dict[str, Any]]) -> str:
         with attached.lock.now:
             text: str = reference.original(tok).cls.apply_chat_template(
-                tok,
-                messages,
-                tools=call.tools,
-                documents=call.documents,
-                chat_template=call.chat_template,
-                add_generation_prompt=call.add_generation_prompt,
-                tokenize=False,
-                **call.variables,
+                tok, messages, chat_template=call.chat_template, tokenize=False, **keywords
             )
             return text
 
     messages = call.conversation if everything is None else everything()
-    oracle = TextOracle(attached.record, context.template, context.source, render, shape, ask)
+    oracle = TextOracle(attached.record, context.template, context.source, render, shape, ask, keywords)
     return oracle.agrees(prompt, messages)
 
 
@@ -150,9 +151,8 @@ def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:
         return Reason("call:template")
     if template.reason is not None:
         return Reason(template.reason)
-    formats = template.clock_formats
     try:
-        clock = {text: reference.clock().now().strftime(text) for text in formats}
+        clock = _clock(template)
     except ValueError:  # a format that this platform's strftime refuses
         return Reason("call:clock")
     variables = {
@@ -163,6 +163,11 @@ def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:
         "add_generation_prompt": call.add_generation_prompt,
     }
     return Context(template, source, variables, clock, rules.flags | attached.policy.rules)
+
+
+def _clock(template: _native.Template) -> dict[str, str]:
+    """What each of the template's formats prints now. Raises ValueError for one that the platform refuses."""
+    return {text: reference.clock().now().strftime(text) for text in template.clock_formats}
 
 
 @lru_cache(maxsize=128)

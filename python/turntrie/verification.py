@@ -68,7 +68,8 @@ class Policy(NamedTuple):
         if isinstance(verify, str) and verify in named:
             return named[verify]
         try:
-            share = float(verify)
+            # Not True and False: whoever says False means "off", which is not what a share of 0 is.
+            share = -1.0 if isinstance(verify, bool) else float(verify)
         except (TypeError, ValueError):
             share = -1.0
         if not 0.0 <= share <= 1.0:
@@ -92,6 +93,8 @@ class Divergence(NamedTuple):
     """`"text"` or `"ids"`."""
     template: str
     """A short hash of the chat template; empty if it does not matter."""
+    shape: str
+    """The first of the shape keys that are in quarantine for it; empty if it is not the shape that is."""
     first: int
     """The first character, or index of the first id, that differs."""
     got_length: int
@@ -117,13 +120,15 @@ class Record:
         self.divergences: deque[Divergence] = deque(maxlen=_KEPT)
 
     def note(self, divergence: Divergence) -> None:
-        """Keeps, counts and logs a divergence."""
+        """Keeps, counts and logs a divergence, whose calls are in quarantine from now on."""
         self.divergences.append(divergence)
         self.counters.verified(divergence.kind, "different")
+        self.counters.quarantined("shape" if divergence.shape else "call")
         _logger.warning(
-            "turntrie differs from transformers: kind=%s template=%s first=%d got_length=%d want_length=%s; "
+            "turntrie differs from transformers: kind=%s template=%s shape=%s first=%d got_length=%d want_length=%s; "
             "transformers serves such calls from now on",
             *divergence[:-1],
+            extra={"turntrie": divergence.report(contents=False)},
         )
 
 
@@ -145,6 +150,8 @@ class TextOracle(NamedTuple):
     """The shape keys of messages."""
     reference: Reference
     """Renders messages with transformers; raises what it raises."""
+    keywords: dict[str, Any]
+    """The call without its messages, for the reproducer."""
 
     def agrees(self, prompt: _native.Prompt, messages: Messages) -> bool:
         """Checks what is new in a native prompt.
@@ -187,7 +194,7 @@ class TextOracle(NamedTuple):
             want: str | None = self.reference(messages)
         except Exception:  # noqa: BLE001  # the reference's own error, whatever it is: we gave a text where it raises
             want = None
-        if want == prompt.text:
+        if want == prompt.text or (want is not None and self._ticked(want, messages)):
             self.template.accept([key for key, _ in prompt.unseen])
             self.record.counters.verified("text", "equal")
             return True
@@ -196,12 +203,18 @@ class TextOracle(NamedTuple):
         contents = {
             "chat_template": self.source,
             "messages": copy.deepcopy(messages),
+            "keywords": copy.deepcopy(self.keywords),
             "got": prompt.text,
             "want": want,
         }
         first = _common(prompt.text, want or "")
-        self.record.note(Divergence("text", template_id(self.source), first, got_length, want_length, contents))
+        shape = f"{prompt.unseen[0][0]:016x}"
+        self.record.note(Divergence("text", template_id(self.source), shape, first, got_length, want_length, contents))
         return False
+
+    def _ticked(self, want: str, messages: Messages) -> bool:
+        """Whether the template prints the clock, and only the clock has moved on between the two sides."""
+        return bool(self.template.clock_formats) and self.render(messages).text == want
 
 
 def _window(messages: Messages, index: int) -> Messages:
@@ -235,7 +248,7 @@ def _common(got: Sequence[Any], want: Sequence[Any]) -> int:
 def ids_divergence(text: str, got: list[int], want: list[int]) -> Divergence:
     """Incremental ids that are not those of a full encode of the same text."""
     contents = {"text": text, "got": got, "want": want}
-    return Divergence("ids", "", _common(got, want), len(got), len(want), contents)
+    return Divergence("ids", "", "", _common(got, want), len(got), len(want), contents)
 
 
 def full_divergence(source: str, got: Any, want: Any, call: dict[str, Any]) -> Divergence:
@@ -251,7 +264,8 @@ def full_divergence(source: str, got: Any, want: Any, call: dict[str, Any]) -> D
     same = _common(got_ids, want_ids)
     kind = "text" if isinstance(got, str) else "ids"
     contents = {**copy.deepcopy(call), "got": got_ids, "want": want_ids}
-    return Divergence(kind, template_id(source), same, len(got_ids), None if want is None else len(want_ids), contents)
+    want_length = None if want is None else len(want_ids)
+    return Divergence(kind, template_id(source), "", same, len(got_ids), want_length, contents)
 
 
 def _plain(value: Any) -> Any:

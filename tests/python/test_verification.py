@@ -5,8 +5,10 @@ Each fault is put in on purpose, one at a time, by the native code's own test ho
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator
+from datetime import datetime, tzinfo
 from typing import Any
 
 import pytest
@@ -60,9 +62,14 @@ def test_a_wrong_text_is_caught_on_the_first_call_of_its_shape(
     stats = wrapped.turntrie.stats()
     assert stats["fallbacks"] == {"quarantine:shape": 3}
     assert stats["verifications"] == {"text:different": 1}
+    assert stats["quarantines"] == {"shape": 1}
     warning = [record for record in caplog.records if record.name == "turntrie"]
     assert len(warning) == 1
     assert PRIVATE not in warning[0].getMessage()
+    (report,) = wrapped.turntrie.divergences()
+    assert warning[0].__dict__["turntrie"] == report
+    assert re.fullmatch("[0-9a-f]{16}", report["shape"])
+    assert report["shape"] in warning[0].getMessage()
 
 
 @pytest.mark.fallback
@@ -74,8 +81,47 @@ def test_a_divergence_reproduces_and_is_private_by_default(plain: Any, wrapped: 
     assert PRIVATE not in json.dumps(report)
     assert (report["kind"], report["first"]) == ("text", 1)
     (full,) = json.loads(json.dumps(wrapped.turntrie.divergences(contents=True)))
-    again = plain.apply_chat_template(full["messages"], chat_template=full["chat_template"], tokenize=False)
+    call = {"chat_template": full["chat_template"], "tokenize": False, **full["keywords"]}
+    again = plain.apply_chat_template(full["messages"], **call)
     assert (again, full["got"]) == (full["want"], f"[  {PRIVATE}  ]")
+
+
+@pytest.mark.fallback
+def test_what_the_call_was_given_is_in_the_reproducer(plain: Any, wrapped: Any, faulty: Any) -> None:
+    faulty("filter")
+    template = BROKEN["filter"] + "{{ tools|length }}{{ mood }}{{ add_generation_prompt }}"
+    tools = conversation(turns=1, seed=1).tools
+    given: dict[str, Any] = {"tools": tools, "mood": "calm", "add_generation_prompt": True}
+    wrapped.apply_chat_template(MESSAGES["filter"], chat_template=template, tokenize=False, **given)
+    (full,) = json.loads(json.dumps(wrapped.turntrie.divergences(contents=True)))
+    assert {name: full["keywords"][name] for name in given} == given
+    call = {"chat_template": full["chat_template"], "tokenize": False, **full["keywords"]}
+    assert plain.apply_chat_template(full["messages"], **call) == full["want"]
+
+
+@pytest.mark.parametrize("verify", ["shapes", "always"])
+def test_a_clock_that_ticks_between_the_two_sides_is_no_difference(
+    wrapped: Any, monkeypatch: pytest.MonkeyPatch, verify: str
+) -> None:
+    """Native, reference, native: the reference's second is that of one of its neighbours."""
+
+    class Halves(datetime):
+        halves = 0
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Halves":
+            Halves.halves += 1  # the second changes after every second look: between the sides at the first call
+            return cls(2031, 4, 17, 9, 0, Halves.halves // 2 % 60, tzinfo=tz)
+
+    tok = turntrie.wrap(turntrie.restore(wrapped), verify=verify)
+    monkeypatch.setattr("transformers.utils.chat_template_utils.datetime", Halves)
+    template = "{{ strftime_now('%S') }}{% for m in messages %}{{ m.content }}{% endfor %}{# " + verify + " #}"
+    for turn in range(6):
+        messages = [{"role": "user", "content": "x"}] * (turn + 1)
+        tok.apply_chat_template(messages, chat_template=template, tokenize=False)
+    stats = tok.turntrie.stats()
+    assert (stats["calls"], stats["quarantines"]) == ({"native": stats["calls"]["native"], "reference": 0}, {})
+    assert not {"text:different", "full:different"} & set(stats["verifications"])
 
 
 @pytest.mark.fallback
@@ -197,6 +243,7 @@ def test_always_returns_the_reference_value_when_ids_differ(
         want = plain.apply_chat_template(messages, return_dict=True)
         assert dict(tok.apply_chat_template(messages, return_dict=True)) == dict(want)
     assert tok.turntrie.stats()["fallbacks"] == {"quarantine:call": 1}
+    assert tok.turntrie.stats()["quarantines"] == {"call": 1}
     (report,) = tok.turntrie.divergences()
     assert report["kind"] == "ids"
 
@@ -223,7 +270,7 @@ def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
     assert PRIVATE not in warnings[0]
 
 
-@pytest.mark.parametrize("value", ["sometimes", -0.1, 1.5, "nan"])
+@pytest.mark.parametrize("value", ["sometimes", -0.1, 1.5, "nan", True, False])
 def test_a_policy_that_makes_no_sense_is_an_error(wrapped: Any, value: Any) -> None:
     tok = turntrie.restore(wrapped)
     with pytest.raises(ValueError, match="verify must be"):
