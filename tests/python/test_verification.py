@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import threading
+import time
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Any
@@ -248,26 +249,42 @@ def test_always_returns_the_reference_value_when_ids_differ(
     assert report["kind"] == "ids"
 
 
+EVERY = 16
+"""Every how many texts the id oracle looks at one: `EVERY` of src/verify.rs, stated in README."""
+
+
+@pytest.mark.parametrize("fault", ["chunk", "trie", "encoder"])
 def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
-    wrapped: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    plain: Any, wrapped: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
-    monkeypatch.setattr(backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "chunk"))
+    """One look each EVERY calls, the first of them maybe on a text without the fault; then 8 threads get right ids."""
+    monkeypatch.setattr(backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, fault))
     tok = turntrie.wrap(turntrie.restore(wrapped), budget=54321)
     messages = [{"role": "user", "content": f"{PRIVATE} \N{BUG} " + "filler " * 200}]
     with caplog.at_level(logging.WARNING, logger="turntrie"):
-        for turn in range(400):
+        for turn in range(2 * EVERY):
             messages.append({"role": "assistant" if turn % 2 == 0 else "user", "content": f"turn {turn}"})
             tok.turntrie.prompt(messages)
-            if not tok.turntrie.stats()["engine"]["incremental"]:
-                break
-        tok.turntrie.prompt(messages)
-        got = tok.turntrie.prompt(messages)
-    assert not tok.turntrie.stats()["engine"]["incremental"]
-    assert (got.kept, got.path) == (0, "native")
-    assert got.tolist() == turntrie.restore(tok).apply_chat_template(messages, return_dict=False)
+        deadline = time.monotonic() + 30  # the look itself takes place on a thread of its own
+        while tok.turntrie.stats()["engine"]["incremental"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not tok.turntrie.stats()["engine"]["incremental"]
+        want = plain.apply_chat_template(messages, return_dict=False)
+        got: list[Any] = []
+        calls = [threading.Thread(target=lambda: got.append(tok.turntrie.prompt(messages))) for _ in range(8)]
+        for call in calls:
+            call.start()
+        for call in calls:
+            call.join(60)
+    assert [(each.kept, each.path, each.tolist() == want) for each in got] == [(0, "native", True)] * 8
     warnings = [record.getMessage() for record in caplog.records if record.name == "turntrie"]
     assert len(warnings) == 1
     assert PRIVATE not in warnings[0]
+    found = tok.turntrie.divergences(contents=True)
+    assert {report["kind"] for report in found} == {"ids"}
+    assert all(json.loads(json.dumps(report)) == report for report in found)
+    text, again = found[0]["text"], found[0]["want"]
+    assert plain(text, add_special_tokens=False)["input_ids"] == again != found[0]["got"]
 
 
 @pytest.mark.parametrize("value", ["sometimes", -0.1, 1.5, "nan", True, False])
