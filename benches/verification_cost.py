@@ -4,9 +4,9 @@ The conversation of `replays` is replayed turn by turn under `verify="off"` and 
 tokenizer with an empty trie, after a first replay that has shown the template's shapes to the text oracle. What is left
 is what every call pays for ever: computing and looking up the shape, and the id oracle's samples.
 
-- *Instructions*, by callgrind (`apt install valgrind`): every thread of the process counts, so the full encodes of the
-  id oracle do as well. Only the second replay is instrumented. The id oracle is bounded by time, not by instructions,
-  and callgrind stretches both its work and the clock; how many texts it checked is printed.
+- *Instructions*, by callgrind (`apt install valgrind`), of the second replay. Those of the calling thread are compared:
+  they follow from the code alone. The id oracle has threads of its own, bounded by time (1 % of one core and a first
+  half second, see `src/verify.rs`), and callgrind stretches time: their instructions are printed apart.
 - *Wall clock*: turns of two tokenizers interleaved, the order changing; the median over all turns of the ratio of a
   turn's two times, for each replay.
 
@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import replays
 import turntrie
@@ -85,12 +85,22 @@ def instrumented(given: Input, policy: str) -> None:
     print(f"checked {stats['engine']['ids_checked'] - checked} texts {stats['verifications']}")
 
 
-def instructions(policy: str, options: argparse.Namespace) -> tuple[int, str]:
-    """Instructions of one replay, and what was verified in it."""
+class Counted(NamedTuple):
+    """Instructions of one replay."""
+
+    caller: int
+    others: int
+    """Those of all other threads."""
+    verified: str
+
+
+def instructions(policy: str, options: argparse.Namespace) -> Counted:
+    """Counts one replay in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "callgrind.out"
         command = [
-            "valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", "--quiet",
+            "valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no", "--separate-threads=yes",
+            f"--callgrind-out-file={out}",
             sys.executable, __file__, "--instrumented", policy, "--turns", str(options.turns),
             *(["--generated"] if options.generated else []),
         ]  # fmt: skip
@@ -98,10 +108,12 @@ def instructions(policy: str, options: argparse.Namespace) -> tuple[int, str]:
         done = subprocess.run(  # noqa: S603
             command, env={**os.environ, "PYTHONHASHSEED": "0"}, stdout=subprocess.PIPE, text=True, check=True
         )
-        # One file a thread or dump; the process writes a summary line into each.
-        files = [file.read_text() for file in out.parent.iterdir()]
-        counted = [int(number) for text in files for number in re.findall(r"^totals: (\d+)", text, re.MULTILINE)]
-        return sum(counted), done.stdout.strip()
+        # A file for each thread, `out-01` that of the main one.
+        counts: dict[bool, int] = {True: 0, False: 0}
+        for file in out.parent.iterdir():
+            found = re.findall(r"^totals: (\d+)", file.read_text(), re.MULTILINE)
+            counts[file.name.endswith("-01")] += sum(map(int, found))
+        return Counted(counts[True], counts[False], done.stdout.strip())
 
 
 # --- wall clock ---
@@ -151,9 +163,10 @@ def main() -> None:
         raise SystemExit("error: no valgrind: apt install valgrind, or --no-callgrind")
     counts = {}
     for policy in POLICIES:
-        counts[policy], checked = instructions(policy, options)
-        print(f"instructions, {policy:8}{counts[policy]:>18,}   {checked}", flush=True)
-    print(f"instructions, shapes / off: {counts['shapes'] / counts['off']:.4f}")
+        counts[policy] = counted = instructions(policy, options)
+        others = f"other threads {counted.others:,}, {counted.verified}"
+        print(f"instructions, {policy:8}{counted.caller:>18,}   ({others})", flush=True)
+    print(f"instructions, shapes / off: {counts['shapes'].caller / counts['off'].caller:.4f}")
 
 
 if __name__ == "__main__":
