@@ -11,7 +11,7 @@
 //! substring search per text and search string that may stand anywhere.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
 
 use memchr::memmem::Finder;
@@ -24,10 +24,74 @@ use crate::semantics::Dict;
 /// Identifies one aspect of a call's shape, for one template.
 pub type Key = u64;
 
+type Set<T> = HashSet<T, BuildHasherDefault<Mix>>;
+
+/// Hashes in a few instructions a word, since each call walks its whole conversation: a folded
+/// multiplication of 64 by 64 bits. Not for input that wants to collide: whoever can choose a
+/// conversation such that a check of it is skipped has spared nobody but himself that check.
+#[derive(Clone, Copy, Debug)]
+struct Mix(u64);
+
+impl Mix {
+    fn word(&mut self, word: u64) {
+        const FACTOR: u128 = 0x9fb2_1c65_1e98_df25;
+        let product = u128::from(self.0 ^ word) * FACTOR;
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves, folded")]
+        let folded = (product as u64) ^ ((product >> 64) as u64);
+        // Off zero, which would swallow the next word's multiplication.
+        self.0 = folded.wrapping_add(0x2545_f491_4f6c_dd1d);
+    }
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Mix(0x517c_c1b7_2722_0a95)
+    }
+}
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            let mut buffer = [0; 8];
+            buffer.copy_from_slice(word);
+            self.word(u64::from_le_bytes(buffer));
+        }
+        let rest = words.remainder();
+        let mut buffer = [0; 8];
+        buffer[..rest.len()].copy_from_slice(rest);
+        self.word(u64::from_le_bytes(buffer));
+        self.word(bytes.len() as u64);
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.word(value.into());
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.word(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.word(value);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.word(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The low bits choose a bucket: every bit of the state counts in them.
+        let mut last = *self;
+        last.word(0);
+        last.0
+    }
+}
+
 /// The words of a template that can tell conversations apart.
 #[derive(Debug, Default)]
 pub struct Words {
-    names: HashSet<String>,
+    names: Set<String>,
     searches: Vec<(Search, Finder<'static>)>,
 }
 
@@ -88,7 +152,7 @@ const DEPTH: usize = 6;
 /// The keys of a call: for each message its own and that of the pair it ends, and at last the pair of
 /// the last message and the end.
 pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> Vec<Key> {
-    let mut context = DefaultHasher::new();
+    let mut context = Mix::default();
     for (name, value) in variables {
         name.as_str().hash(&mut context);
         switch(value, words, &mut context, 0);
@@ -97,7 +161,7 @@ pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> 
     let mut keys = Vec::with_capacity(2 * messages.len() + 1);
     let mut before = 0;
     for message in messages {
-        let mut shape = DefaultHasher::new();
+        let mut shape = Mix::default();
         context.hash(&mut shape);
         structure(message, words, &mut shape, 0);
         keys.push(shape.finish());
@@ -112,8 +176,8 @@ pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> 
 /// Which keys of one template were checked, and which were found wrong. Shared between threads.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    checked: RwLock<HashSet<Key>>,
-    quarantined: RwLock<HashSet<Key>>,
+    checked: RwLock<Set<Key>>,
+    quarantined: RwLock<Set<Key>>,
 }
 
 impl Ledger {
@@ -168,13 +232,13 @@ impl Ledger {
 }
 
 fn pair(context: u64, before: u64, after: u64) -> Key {
-    let mut hash = DefaultHasher::new();
+    let mut hash = Mix::default();
     (context, before, after).hash(&mut hash);
     hash.finish()
 }
 
 fn role_of(message: &Value) -> u64 {
-    let mut hash = DefaultHasher::new();
+    let mut hash = Mix::default();
     match message.downcast_object_ref::<Dict>() {
         Some(dict) => dict.get("role").and_then(Value::as_str).hash(&mut hash),
         None => 0.hash(&mut hash),
@@ -183,7 +247,7 @@ fn role_of(message: &Value) -> u64 {
 }
 
 /// Kinds and features, not contents. Short texts under `role` and `type` are names, not contents.
-fn structure(value: &Value, words: &Words, into: &mut DefaultHasher, depth: usize) {
+fn structure(value: &Value, words: &Words, into: &mut Mix, depth: usize) {
     kind_of(value).hash(into);
     if depth > DEPTH {
         return;
@@ -223,15 +287,10 @@ fn structure(value: &Value, words: &Words, into: &mut DefaultHasher, depth: usiz
 }
 
 /// The set of structures among `values`: neither their order nor their number matters.
-fn kinds<'v>(
-    values: impl Iterator<Item = &'v Value>,
-    words: &Words,
-    into: &mut DefaultHasher,
-    depth: usize,
-) {
+fn kinds<'v>(values: impl Iterator<Item = &'v Value>, words: &Words, into: &mut Mix, depth: usize) {
     let mut found: Vec<u64> = values
         .map(|value| {
-            let mut hash = DefaultHasher::new();
+            let mut hash = Mix::default();
             structure(value, words, &mut hash, depth + 1);
             hash.finish()
         })
@@ -242,7 +301,7 @@ fn kinds<'v>(
 }
 
 /// Like [`structure`], with the value itself where it is small.
-fn switch(value: &Value, words: &Words, into: &mut DefaultHasher, depth: usize) {
+fn switch(value: &Value, words: &Words, into: &mut Mix, depth: usize) {
     match value.as_str() {
         Some(text) if text.len() <= SWITCH_LENGTH => text.hash(into),
         _ if value.kind() == ValueKind::Number => value.to_string().hash(into),
@@ -286,6 +345,29 @@ mod tests {
 
     fn keys_of(messages: &[Value]) -> Vec<Key> {
         keys(messages, &[], &words())
+    }
+
+    #[test]
+    fn hashes_of_near_values_are_far_apart() {
+        let hash = |value: &dyn Fn(&mut Mix)| {
+            let mut into = Mix::default();
+            value(&mut into);
+            into.finish()
+        };
+        let mut seen = HashSet::new();
+        let mut low = HashSet::new();
+        for a in 0..200_u64 {
+            for b in 0..200_u64 {
+                let key = hash(&|into| (a, b).hash(into));
+                assert!(seen.insert(key), "{a} {b}");
+                low.insert(key & 0xffff);
+            }
+        }
+        // 40,000 balls in 65,536 boxes fill about 30,000 of them.
+        assert!(low.len() > 28_000, "{}", low.len());
+        for text in ["", "\0", "\0\0", "role", "roles", "12345678", "12345678\0"] {
+            assert!(seen.insert(hash(&|into| text.hash(into))), "{text:?}");
+        }
     }
 
     #[test]
