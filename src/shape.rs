@@ -263,7 +263,7 @@ fn structure(value: &Value, words: &Words, into: &mut Mix, depth: usize) {
         words.found_in(text).hash(into);
     } else if let Some(dict) = value.downcast_object_ref::<Dict>() {
         dict.entries().len().min(3).hash(into);
-        let mut data = Vec::new();
+        let mut data = Few::default();
         for (key, value) in dict.entries() {
             match key.as_str() {
                 Some(key) if words.names.contains(key) || depth == 0 => {
@@ -274,30 +274,62 @@ fn structure(value: &Value, words: &Words, into: &mut Mix, depth: usize) {
                         structure(value, words, into, depth + 1);
                     }
                 }
-                _ => data.push(value),
+                _ => data.insert(kind(value, words, depth)),
             }
         }
-        kinds(data.into_iter(), words, into, depth);
+        data.hash_into(into);
     } else if let Some(list) = value.downcast_object_ref::<Vec<Value>>() {
         list.len().min(3).hash(into);
-        kinds(list.iter(), words, into, depth);
+        let mut items = Few::default();
+        for item in list {
+            items.insert(kind(item, words, depth));
+        }
+        items.hash_into(into);
     } else if value.kind() == ValueKind::Bool {
         value.is_true().hash(into);
     }
 }
 
-/// The set of structures among `values`: neither their order nor their number matters.
-fn kinds<'v>(values: impl Iterator<Item = &'v Value>, words: &Words, into: &mut Mix, depth: usize) {
-    let mut found: Vec<u64> = values
-        .map(|value| {
-            let mut hash = Mix::default();
-            structure(value, words, &mut hash, depth + 1);
-            hash.finish()
-        })
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found.hash(into);
+/// One item's structure as a number.
+fn kind(value: &Value, words: &Words, depth: usize) -> u64 {
+    let mut hash = Mix::default();
+    structure(value, words, &mut hash, depth + 1);
+    hash.finish()
+}
+
+/// The set of structures among the items of a container: neither their order nor their number
+/// matters. A few without an allocation.
+#[derive(Default)]
+struct Few {
+    first: [u64; 8],
+    len: usize,
+    more: Vec<u64>,
+}
+
+impl Few {
+    fn insert(&mut self, kind: u64) {
+        if self.first[..self.len].contains(&kind) || self.more.contains(&kind) {
+            return;
+        }
+        if self.len < self.first.len() {
+            self.first[self.len] = kind;
+            self.len += 1;
+        } else {
+            self.more.push(kind);
+        }
+    }
+
+    fn hash_into(mut self, into: &mut Mix) {
+        if self.more.is_empty() {
+            let first = &mut self.first[..self.len];
+            first.sort_unstable();
+            first.hash(into);
+        } else {
+            self.more.extend_from_slice(&self.first);
+            self.more.sort_unstable();
+            self.more.hash(into);
+        }
+    }
 }
 
 /// Like [`structure`], with the value itself where it is small.
@@ -367,6 +399,22 @@ mod tests {
         assert!(low.len() > 28_000, "{}", low.len());
         for text in ["", "\0", "\0\0", "role", "roles", "12345678", "12345678\0"] {
             assert!(seen.insert(hash(&|into| text.hash(into))), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_kinds_of_many_items_are_a_set() {
+        let set = |kinds: &[u64]| {
+            let (mut few, mut into) = (Few::default(), Mix::default());
+            kinds.iter().for_each(|&kind| few.insert(kind));
+            few.hash_into(&mut into);
+            into.finish()
+        };
+        for size in [0, 1, 7, 8, 9, 30] {
+            let kinds: Vec<u64> = (1..=size).collect();
+            let again: Vec<u64> = kinds.iter().rev().chain(&kinds).copied().collect();
+            assert_eq!(set(&kinds), set(&again), "{size}");
+            assert_ne!(set(&kinds), set(&[&kinds[..], &[99]].concat()), "{size}");
         }
     }
 
