@@ -60,8 +60,9 @@ impl Hasher for Mix {
         let rest = words.remainder();
         let mut buffer = [0; 8];
         buffer[..rest.len()].copy_from_slice(rest);
+        // At most seven bytes are left over: the eighth tells padding from zeros.
+        buffer[7] = bytes.len().to_le_bytes()[0];
         self.word(u64::from_le_bytes(buffer));
-        self.word(bytes.len() as u64);
     }
 
     fn write_u8(&mut self, value: u8) {
@@ -266,7 +267,7 @@ fn structure(value: &Value, words: &Words, into: &mut Mix, depth: usize) {
         let mut data = Few::default();
         for (key, value) in dict.entries() {
             match key.as_str() {
-                Some(key) if words.names.contains(key) || depth == 0 => {
+                Some(key) if depth == 0 || words.names.contains(key) => {
                     key.hash(into);
                     if matches!(key, "role" | "type") {
                         switch(value, words, into, depth + 1);
