@@ -75,6 +75,8 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
                     place = Place::AfterGeneration;
                 }
             }
+            // A sign of blank control to the engine; to jinja2 an operator without an operand.
+            Token::VariableEnd if text.starts_with('+') => return Err("syntax"),
             Token::String(_) if !escapes_agree(text) => return Err("escape"),
             Token::Int(_) | Token::Int128(_) if !is_plain_integer(text) => return Err("number"),
             Token::Float(_) if !is_plain_float(text) => return Err("number"),

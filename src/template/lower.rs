@@ -186,7 +186,7 @@ impl<'s> Walk<'s> {
                     ast::SetBlock {
                         target: self.target(&s.target)?,
                         filter,
-                        body: self.body(&s.body)?,
+                        body: self.captured(&s.body, s.span())?,
                     },
                     s.span(),
                 ))
@@ -195,7 +195,7 @@ impl<'s> Walk<'s> {
                 ast::FilterBlock {
                     filter: self.filter_chain(&s.filter)?,
                     filter_span: s.filter_span,
-                    body: self.body(&s.body)?,
+                    body: self.captured(&s.body, s.span())?,
                 },
                 s.span(),
             )),
@@ -228,6 +228,19 @@ impl<'s> Walk<'s> {
             Stmt::AutoEscape(s) => return refuse("autoescape", s.span()),
             Stmt::Do(s) => return refuse("do", s.span()),
         })
+    }
+
+    /// The body of a `filter` or `set` block. To jinja2 it is a scope of its own, which the engine
+    /// gives to `with`; and it is no place to leave a loop from, since its text is being collected.
+    fn captured(&mut self, body: &[Stmt<'s>], span: Span) -> Lowered<Vec<Stmt<'s>>> {
+        if super::scope::leaves_loop(body) {
+            return refuse("block:break", span);
+        }
+        let scope = ast::WithBlock {
+            assignments: Vec::new(),
+            body: self.body(body)?,
+        };
+        Ok(vec![Stmt::WithBlock(Spanned::new(scope, span))])
     }
 
     fn for_loop(&mut self, s: &Spanned<ast::ForLoop<'s>>) -> Lowered<Stmt<'s>> {
@@ -263,6 +276,7 @@ impl<'s> Walk<'s> {
                 return refuse(format!("assign:{}", s.id), s.span());
             }
             Expr::Var(s) => var(s.id, s.span()),
+            Expr::List(s) if s.items.is_empty() => return refuse("syntax", s.span()),
             Expr::List(s) => {
                 let mut items = Vec::new();
                 for item in &s.items {

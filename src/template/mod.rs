@@ -6,6 +6,7 @@
 //! proved language is refused at compile time, a value outside it stops the render before any text
 //! leaves. Both are served by the reference.
 
+mod frames;
 mod lexical;
 mod lower;
 mod scope;
@@ -211,6 +212,37 @@ mod tests {
                 "{% for a in b %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
                 "generation:break",
             ),
+            (
+                "{% for a in b %}{% filter upper %}{% break %}{% endfilter %}{% endfor %}",
+                "block:break",
+            ),
+            (
+                "{% for a in b %}{% set x %}{% continue %}{% endset %}{% endfor %}",
+                "block:break",
+            ),
+            ("{{ x +}}", "syntax"),
+            ("{% for in x %}{% endfor %}", "syntax"),
+            (
+                "{% for x in y %}{{ a }}{% endfor %}{% set a = 1 %}",
+                "scope:order",
+            ),
+            (
+                "{% for x in y if a %}{% endfor %}{% set a = 1 %}",
+                "scope:order",
+            ),
+            ("{% set a %}{{ a }}{% endset %}", "scope:order"),
+            (
+                "{% generation %}{{ a }}{% endgeneration %}{% set a = 1 %}",
+                "scope:order",
+            ),
+            (
+                "{% for x in y %}{% with b=1 %}{{ a }}{% endwith %}{% set a = 1 %}{% endfor %}",
+                "scope:order",
+            ),
+            (
+                "{% if b %}{{ a }}{% set a = 1 %}{% elif c %}{% set a = 2 %}{% else %}{% set a = 3 %}{% endif %}",
+                "scope:order",
+            ),
             ("{% raw %}x{% endraw %}", "raw"),
             ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
             ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
@@ -280,6 +312,21 @@ mod tests {
             ),
         ] {
             assert_eq!(refusal(source).as_deref(), Some(construct), "{source}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_read_first_may_be_set_later() {
+        for source in [
+            "{{ a }}{% for x in y %}{{ a }}{% endfor %}{% set a = 1 %}",
+            "{% for x in y %}{{ a }}{% set a = 1 %}{{ a }}{% endfor %}{{ a }}",
+            "{% if not a is defined %}{% set a = 1 %}{% endif %}{{ a }}",
+            "{% if b %}{% set a = 1 %}{% endif %}{% for x in y %}{{ a }}{% endfor %}",
+            "{% if b %}{% set a = 1 %}{% else %}{% set a = 2 %}{% endif %}{% for x in y %}{{ a }}{% endfor %}",
+            "{% for a in y %}{{ a }}{% endfor %}{% set a = 1 %}",
+            "{% set a = 1 %}{% for x in y %}{{ a }}{% endfor %}",
+        ] {
+            assert_eq!(refusal(source), None, "{source}");
         }
     }
 

@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, CallArg, Expr, Stmt};
 
+use super::frames;
 use crate::semantics::functions;
 
 /// A rule of this module that the template breaks.
@@ -60,6 +61,10 @@ struct MacroUse<'s> {
 impl<'s> Scope<'s> {
     /// The scope of a whole template.
     pub fn of(children: &[Stmt<'s>]) -> Result<Self, Unscoped> {
+        frames::check(children).map_err(|span| Unscoped {
+            construct: "scope:order",
+            span,
+        })?;
         let mut survey = Survey::default();
         survey.body(children, false, false)?;
         let mut scope = Scope::default();
@@ -326,7 +331,8 @@ fn is_namespace_call(expr: &Expr<'_>) -> bool {
     matches!(expr, Expr::Call(call) if matches!(&call.expr, Expr::Var(name) if name.id == "namespace"))
 }
 
-fn each_target<'s>(target: &Expr<'s>, f: &mut dyn FnMut(&'s str)) {
+/// Calls `f` with each name that an assignment to `target` sets.
+pub fn each_target<'s>(target: &Expr<'s>, f: &mut dyn FnMut(&'s str)) {
     match target {
         Expr::Var(s) => f(s.id),
         Expr::List(s) => s.items.iter().for_each(|item| each_target(item, f)),
@@ -335,7 +341,8 @@ fn each_target<'s>(target: &Expr<'s>, f: &mut dyn FnMut(&'s str)) {
     }
 }
 
-fn each_read<'s>(expr: &Expr<'s>, f: &mut dyn FnMut(&'s str, Span)) {
+/// Calls `f` with each name that `expr` reads.
+pub fn each_read<'s>(expr: &Expr<'s>, f: &mut dyn FnMut(&'s str, Span)) {
     match expr {
         Expr::Var(s) => f(s.id, s.span()),
         Expr::Const(_) => {}
