@@ -1,13 +1,16 @@
 """Which calls of `apply_chat_template` are native, decided from their arguments alone.
 
 A call is read into a `Call`, or into the reason why the reference serves it. The list of what is native is short and
-closed: one conversation, a list of dicts, rendered to ids, a BatchEncoding or text, with plain tools and documents. A
-parameter that is not known here, of a transformers yet to come, sends the call to the reference as soon as the caller
+closed: one conversation, a list of dicts, or a list of such, rendered to ids, a BatchEncoding or text, with tools that
+are schemas or functions, and plain documents. A parameter that is not known here, of a transformers yet to come, sends the call to the reference as soon as the caller
 gives it. Nothing is converted or copied, so the reference can still get exactly the caller's arguments.
 """
 
 from typing import Any, NamedTuple
 
+from types import FunctionType
+
+from turntrie import reference
 from turntrie.reason import Reason
 from turntrie.reference import Parameters
 
@@ -15,24 +18,33 @@ from turntrie.reference import Parameters
 class Call(NamedTuple):
     """A call that may be served natively."""
 
-    conversation: list[dict[str, Any]]
+    conversation: list[Any]
+    """One conversation; if `batched`, several."""
     tools: list[dict[str, Any]] | None
     documents: list[dict[str, Any]] | None
     chat_template: str | None
     add_generation_prompt: Any
     tokenize: bool
     return_dict: bool
+    continue_final_message: bool | str
     max_length: int | None
     variables: dict[str, Any]
     """The keywords that go to the template."""
+    batched: bool
+
+    def each(self) -> "list[Call]":
+        """The calls for single conversations that this one stands for."""
+        if not self.batched:
+            return [self]
+        return [self._replace(conversation=conversation, batched=False) for conversation in self.conversation]
 
 
 # The parameters that are read, in the order of `Call`.
-_READ = Call._fields[:-1]
+_READ = Call._fields[:-2]
 # Parameters that have to keep the one value under which they change nothing.
 _NEUTRAL = {
-    "continue_final_message": (False, Reason("call:continue")),
-    "return_assistant_tokens_mask": (False, Reason("call:mask")),
+    # Needs the place of every token in the text, which only a full encode in Python tells.
+    "return_assistant_tokens_mask": (False, Reason("value:assistant_mask")),
     "sanitize_control_tokens": (False, Reason("call:sanitize")),
     "padding": (False, Reason("call:padding")),
     "truncation": (False, Reason("call:truncation")),
@@ -74,17 +86,26 @@ def read(parameters: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if not _RESERVED.isdisjoint(variables):
         return Reason("call:keyword")
     default = parameters.defaults.get
-    call = Call._make((*[given[name] if name in given else default(name) for name in _READ], variables))
+    values = [given[name] if name in given else default(name) for name in _READ]
+    call = Call._make((*values, variables, _is_batch(values[0])))
     refusal = (
-        _conversation(call.conversation)
+        _conversation(call)
         or _options(call, explicit_dict="return_dict" in given)
-        or _schemas(call.tools, "call:tools")
-        or _schemas(call.documents, "call:documents")
+        or _continuation(call)
+        or _dicts(call.documents, Reason("call:documents"))
     )
-    return refusal or call
+    return refusal or _with_schemas(call)
 
 
-def _conversation(conversation: Any) -> Reason | None:
+def _is_batch(conversation: Any) -> bool:
+    return type(conversation) is list and bool(conversation) and type(conversation[0]) is list
+
+
+def _conversation(call: Call) -> Reason | None:
+    conversation = call.conversation
+    if call.batched:
+        plain = all(type(one) is list for one in conversation)
+        return None if plain else Reason("call:batch")
     if type(conversation) is not list:
         return Reason("call:conversation")
     if not conversation:
@@ -109,12 +130,38 @@ def _options(call: Any, *, explicit_dict: bool) -> Reason | None:
     return None
 
 
-def _schemas(schemas: Any, reason: str) -> Reason | None:
-    if schemas is None:
+def _continuation(call: Any) -> Reason | None:
+    field = call.continue_final_message
+    if field is False:
         return None
-    if type(schemas) is not list:
-        return Reason(reason)
-    for schema in schemas:
-        if type(schema) is not dict:
-            return Reason("call:function-tool" if callable(schema) else reason)
-    return None
+    known = field is True or (type(field) is str and field)
+    return None if known and call.add_generation_prompt is False else Reason("call:continue")
+
+
+def _dicts(values: Any, reason: Reason) -> Reason | None:
+    if values is None or (type(values) is list and all(type(value) is dict for value in values)):
+        return None
+    return reason
+
+
+def _with_schemas(call: Any) -> Call | Reason:
+    """The call with the schemas of its tools; transformers makes those of functions."""
+    tools = call.tools
+    if _dicts(tools, Reason("call:tools")) is None:
+        read: Call = call
+        return read
+    if type(tools) is not list:
+        return Reason("call:tools")
+    schemas = []
+    for tool in tools:
+        if type(tool) is dict:
+            schemas.append(tool)
+            continue
+        if type(tool) is not FunctionType:
+            return Reason("call:function-tool" if callable(tool) else "call:tools")
+        schema = reference.json_schema(tool)
+        if schema is None:
+            return Reason("call:function-tool")
+        schemas.append(schema)
+    made: Call = call._replace(tools=schemas)
+    return made

@@ -9,6 +9,7 @@ from typing import Any
 
 from turntrie import encoding, path, reference, verification
 from turntrie.attachment import Attachment
+from turntrie.calls import Call
 from turntrie.reason import Reason
 
 
@@ -66,26 +67,47 @@ def ask_reference(tok: Any, attached: Attachment, reason: Reason, args: tuple[An
         return reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
 
 
-def count(tok: Any, attached: Attachment, prompt: Any, max_length: int | None) -> None:
-    """Counts a native prompt and warns, as transformers does after encoding, if it is too long for the model."""
-    attached.counters.native(prompt.kept, len(prompt) - prompt.kept)
-    tok._eventual_warn_about_too_long_sequence(prompt, max_length, True)  # noqa: SLF001  # their method: their logger
+def count(tok: Any, attached: Attachment, prompts: list[Any], max_length: int | None) -> None:
+    """Counts a native call and warns, as transformers does after encoding, of prompts too long for the model."""
+    kept = sum(prompt.kept for prompt in prompts)
+    attached.counters.native(kept, sum(map(len, prompts)) - kept)
+    for prompt in prompts:
+        tok._eventual_warn_about_too_long_sequence(prompt, max_length, True)  # noqa: SLF001  # their method: their logger
 
 
 def _native(tok: Any, attached: Attachment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call = path.read(tok, args, kwargs)
     if isinstance(call, Reason):
         return call
-    if not call.tokenize:
-        text = path.text(tok, attached, call)
-        if not isinstance(text, Reason):
-            attached.counters.native()
-        return text
-    ids = path.ids(tok, attached, call)
-    if isinstance(ids, Reason):
-        return ids
-    prompt, backend = ids
-    result = encoding.batch_encoding(tok, attached, prompt, backend.type_id) if call.return_dict else prompt.tolist()
+    return _ids(tok, attached, call) if call.tokenize else _text(tok, attached, call)
+
+
+def _text(tok: Any, attached: Attachment, call: Call) -> Any:
+    texts = []
+    for one in call.each():
+        text = path.text(tok, attached, one)
+        if isinstance(text, Reason):
+            return text
+        texts.append(text)
+    attached.counters.native()
+    return texts if call.batched else texts[0]
+
+
+def _ids(tok: Any, attached: Attachment, call: Call) -> Any:
+    served = []
+    for one in call.each():
+        ids = path.ids(tok, attached, one)
+        if isinstance(ids, Reason):
+            return ids
+        served.append(ids)
+    prompts, backend = [ids.prompt for ids in served], served[0].backend
+    if any(ids.backend is not backend for ids in served):
+        return Reason("tokenizer:changing")
+    if call.return_dict:
+        result = encoding.batch_encoding(tok, attached, prompts, backend.type_id, batched=call.batched)
+    else:
+        lists = [prompt.tolist() for prompt in prompts]
+        result = lists if call.batched else lists[0]
     if not isinstance(result, Reason):
-        count(tok, attached, prompt, call.max_length)
+        count(tok, attached, prompts, call.max_length)
     return result

@@ -1,4 +1,4 @@
-"""A native result as the BatchEncoding that transformers returns.
+"""Native results as the BatchEncoding that transformers returns.
 
 The data is all there: `input_ids`, `token_type_ids` and `attention_mask`, as `model_input_names` asks for them and in
 transformers' order, as lists. What costs a full encode in Python, the `tokenizers.Encoding` behind `tokens()`,
@@ -13,32 +13,36 @@ from turntrie.locks import ForkSafeLock
 from turntrie.reason import Reason
 
 
-def batch_encoding(tok: Any, attached: Attachment, prompt: _native.Prompt, type_id: int | None) -> Any:
-    """Builds the BatchEncoding of one text.
+def batch_encoding(
+    tok: Any, attached: Attachment, prompts: list[_native.Prompt], type_id: int | None, *, batched: bool
+) -> Any:
+    """Builds the BatchEncoding of one text or of several.
 
     Args:
         tok: The wrapped tokenizer.
         attached: Its attachment.
-        prompt: Its ids and text.
+        prompts: Ids and text of each.
         type_id: Every entry of `token_type_ids`; `None` if that cannot be said.
+        batched: Whether the entries are lists of lists.
 
     Returns:
         A `transformers.BatchEncoding`, or the reason why it cannot be built.
     """
     names = tok.model_input_names
-    count = len(prompt)
-    data: dict[str, list[int]] = {"input_ids": prompt.tolist()}
+    data: dict[str, list[Any]] = {"input_ids": [prompt.tolist() for prompt in prompts]}
     if "token_type_ids" in names:
         if type_id is None:
             return Reason("tokenizer:type-ids")
-        data["token_type_ids"] = [type_id] * count
+        data["token_type_ids"] = [[type_id] * len(prompt) for prompt in prompts]
     if "attention_mask" in names:
-        data["attention_mask"] = [1] * count
-    return reference.batch_encoding()(data, Encodings(tok, attached.lock, prompt), n_sequences=1)
+        data["attention_mask"] = [[1] * len(prompt) for prompt in prompts]
+    if not batched:
+        data = {name: values[0] for name, values in data.items()}
+    return reference.batch_encoding()(data, Encodings(tok, attached.lock, prompts), n_sequences=1)
 
 
 class Encodings(list[Any]):
-    """A list of one `tokenizers.Encoding`, made on first use.
+    """A list of `tokenizers.Encoding`, one for each text, made on first use.
 
     A list rather than a look-alike, since that is what `BatchEncoding.encodings` is. Everything but its length and its
     truth fills it first; from then on it is an ordinary list.
@@ -46,23 +50,25 @@ class Encodings(list[Any]):
 
     __slots__ = ("_lock", "_pending")
 
-    def __init__(self, tok: Any, lock: ForkSafeLock, prompt: _native.Prompt) -> None:
+    def __init__(self, tok: Any, lock: ForkSafeLock, prompts: list[_native.Prompt]) -> None:
         """Remembers what to encode, and the lock of the tokenizer that will do it."""
         super().__init__()
         self._lock = lock
-        self._pending: tuple[Any, _native.Prompt] | None = (tok, prompt)
+        self._pending: tuple[Any, list[_native.Prompt]] | None = (tok, prompts)
 
     def _fill(self) -> None:
         if self._pending is None:
             return
         with self._lock.now:
             if self._pending is not None:  # another thread may have been here
-                super().append(_encoding(*self._pending))
+                tok, prompts = self._pending
+                super().extend([_encoding(tok, prompt) for prompt in prompts])
                 self._pending = None
 
     def __len__(self) -> int:
-        """One, before and after."""
-        return 1 if self._pending is not None else super().__len__()
+        """The number of texts, before and after."""
+        pending = self._pending
+        return super().__len__() if pending is None else len(pending[1])
 
     def __bool__(self) -> bool:
         """As for any list."""

@@ -138,7 +138,7 @@ def prompt(
     ids = path.ids(tok, attached, call)
     if isinstance(ids, Reason):
         return ids
-    count(tok, attached, ids.prompt, call.max_length)
+    count(tok, attached, [ids.prompt], call.max_length)
     return Prompt(ids.prompt)
 
 

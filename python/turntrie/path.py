@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from turntrie import _native, calls, reference
+from turntrie import _native, calls, continuation, reference
 from turntrie.attachment import Attachment
 from turntrie.backend import Backend
 from turntrie.calls import Call
@@ -67,6 +67,11 @@ def ids(
         root: The trie root; the tokenizer's own by default.
         everything: The whole conversation, if `call` holds only its end.
     """
+    if call.batched:
+        return Reason("call:batch")
+    if call.continue_final_message is not False:
+        # A session's messages are converted already, and the mark belongs into them.
+        return _continued(tok, attached, call, root) if messages is None else Reason("call:continue")
     context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
@@ -86,6 +91,21 @@ def ids(
     backend.watch()
     if prompt.unseen and not _verified(tok, attached, (call, context, prompt), everything):
         return Reason("quarantine:shape")
+    return Ids(prompt, backend)
+
+
+def _continued(tok: Any, attached: Attachment, call: Call, root: int | None) -> Ids | Reason:
+    rendered = text(tok, attached, call)
+    if isinstance(rendered, Reason):
+        return rendered
+    backend = attached.engine(tok)
+    if isinstance(backend, Reason):
+        return backend
+    root = attached.root if root is None else root
+    prompt = backend.engine.encode(rendered, root, attached.policy.rules)
+    if prompt.reason is not None:
+        return Reason(prompt.reason)
+    backend.watch()
     return Ids(prompt, backend)
 
 
@@ -129,12 +149,18 @@ def text(tok: Any, attached: Attachment, call: Call) -> str | Reason:
     context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
+    marked = None
+    if call.continue_final_message is not False:
+        marked = continuation.of(call.conversation, call.continue_final_message, context.source)
+        if isinstance(marked, Reason):
+            return marked
+        call = call._replace(conversation=marked.messages)
     prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules)
     if prompt.reason is not None:
         return Reason(prompt.reason)
     if prompt.unseen and not _verified(tok, attached, (call, context, prompt), None):
         return Reason("quarantine:shape")
-    return prompt.text
+    return prompt.text if marked is None else marked.cut(prompt.text)
 
 
 def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:

@@ -3,7 +3,7 @@
 Falling back is an ordinary outcome. It is counted and shown to users, so a reason is short and stable and never holds
 message contents. It reads `category:detail`:
 
-- `call:…`: a form of the call that is not native (`call:batch`, `call:mask`, `call:truncation`);
+- `call:…`: a form of the call that is not native (`call:tensors`, `call:truncation`);
 - `template:…`, `value:…`, `render:…`: from the native template (a construct, a kind of value, a failed render);
 - `tokenizer:…`: the backend cannot be loaded, or a method that decides the result is not the generic one;
 - `reference:…`: what the installed transformers does before rendering is not understood;

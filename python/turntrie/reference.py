@@ -135,6 +135,15 @@ def clock() -> Any:
     return module(_TEMPLATES).datetime
 
 
+def json_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """What transformers makes of a function that is given as a tool; `None` if it raises, or makes no plain dict."""
+    try:
+        schema = module(_TEMPLATES).get_json_schema(function)
+    except Exception:  # noqa: BLE001  # transformers' own error; the reference call raises it to the caller
+        return None
+    return schema if type(schema) is dict else None
+
+
 def is_tokenizer(tok: object) -> bool:
     """Whether `tok` is a tokenizer of transformers, fast or slow. Imports nothing."""
     loaded = sys.modules.get(_BASE)

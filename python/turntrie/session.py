@@ -177,5 +177,5 @@ class Session:
         )
         if isinstance(ids, Reason):
             return conversation, ids
-        count(tok, attached, ids.prompt, call.max_length)
+        count(tok, attached, [ids.prompt], call.max_length)
         return conversation, Prompt(ids.prompt)

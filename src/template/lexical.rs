@@ -48,6 +48,7 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     let mut copied = 0;
     let mut markup = false;
     let mut place = Place::Inside;
+    let mut after_comma = false;
     for token in machinery::tokenize(source, false, syntax.clone()) {
         let Ok((token, span)) = token else {
             return Err("syntax");
@@ -58,6 +59,11 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
         let before = std::mem::replace(&mut place, Place::Inside);
         if before == Place::AfterGeneration && !matches!(token, Token::BlockEnd) {
             return Err("generation");
+        }
+        // The end of a loop's targets to the engine; to jinja2 one more target, named `in`.
+        let comma = std::mem::replace(&mut after_comma, matches!(token, Token::Comma));
+        if comma && matches!(token, Token::Ident("in")) {
+            return Err("syntax");
         }
         match token {
             Token::BlockStart => place = Place::TagName,

@@ -221,6 +221,7 @@ mod tests {
                 "block:break",
             ),
             ("{{ x +}}", "syntax"),
+            ("{% for a, in x %}{% endfor %}", "syntax"),
             ("{% for in x %}{% endfor %}", "syntax"),
             (
                 "{% for x in y %}{{ a }}{% endfor %}{% set a = 1 %}",

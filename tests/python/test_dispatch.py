@@ -26,6 +26,12 @@ V5 = "sanitize_control_tokens" in reference.Parameters.of(BASE.apply_chat_templa
 ANSWER = [*MESSAGES[:2]]
 DOCUMENTS = [{"title": "t", "text": "x"}]
 SHOWS = "{{ messages[0].content }}|{{ documents }}|{{ tools }}|{{ add_generation_prompt }}|{{ extra }}"
+SHOWS_ROLES = "{% for m in messages %}{{ m.role }}{% endfor %}|{{ add_generation_prompt }}"
+SHOWS_ALL = "{{ messages|tojson }}{{ messages[-1].reasoning_content }}{{ messages[-1].thinking }}"
+TRIMS = "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }} {% endfor %}"
+CONTINUED = [MESSAGES[0], {"role": "assistant", "content": "Three: a.py \n"}]
+REASONED = [{"role": "assistant", "content": "c", "reasoning_content": "why"}]
+FIELD = None if V5 else "call:continue"
 GENERATION = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
 
 
@@ -36,6 +42,16 @@ def tool(path: str) -> str:
         path: Which one.
     """
     return path
+
+
+class Tools:
+    def method(self, path: str) -> str:
+        """Removes a file.
+
+        Args:
+            path: Which one.
+        """
+        return path
 
 
 class Role(str, enum.Enum):  # noqa: UP042  # the kind that people have
@@ -93,9 +109,18 @@ FORMS: dict[str, Form] = {
     "special token as keyword": form(MESSAGES, chat_template="{{ eos_token }}!", eos_token="E", reason=None),  # noqa: S106  # a token
     "empty text": form(MESSAGES, chat_template="", reason=None),
     # shapes of the conversation
-    "batch": form([MESSAGES, ANSWER], reason="call:batch"),
-    "batch as text": form([MESSAGES, ANSWER], tokenize=False, reason="call:batch"),
-    "batch of one": form([MESSAGES], return_dict=False, reason="call:batch"),
+    "batch": form([MESSAGES, ANSWER], reason=None),
+    "batch as dict": form([MESSAGES, ANSWER], return_dict=True, add_generation_prompt=True, reason=None),
+    "batch as lists": form([MESSAGES, ANSWER], return_dict=False, tools=TOOLS, reason=None),
+    "batch as text": form([MESSAGES, ANSWER], tokenize=False, reason=None),
+    "batch of one": form([MESSAGES], return_dict=False, reason=None),
+    "batch with an empty conversation": form([MESSAGES, []], chat_template=SHOWS_ROLES, reason=None),
+    "batch of nothing": form([[]], chat_template=SHOWS_ROLES, return_dict=False, reason=None),
+    "batch with what is none": form([MESSAGES, "hello"], reason="call:batch"),
+    "batch with a message that is none": form([MESSAGES, ["hello"]], reason="value:message"),
+    "batch that the template refuses": form([MESSAGES, [{"role": "critic", "content": ""}]], reason="render:"),
+    "batch continued": form([ANSWER, CONTINUED], continue_final_message=True, return_dict=False, reason=None),
+    "batch as tensors": form([ANSWER], return_tensors="np", return_dict=True, reason="call:tensors"),
     "batch of tuples": form([tuple(MESSAGES)], reason="call:batch"),
     "batch padded": form([MESSAGES, ANSWER], padding=True, reason="call:padding"),
     "batch of objects": form([SimpleNamespace(messages=MESSAGES)], reason="call:batch"),
@@ -109,17 +134,68 @@ FORMS: dict[str, Form] = {
     "a later message is no dict": form([*MESSAGES, "hello"], reason="value:message"),
     # parameters
     "assistant mask": form(
-        MESSAGES, chat_template=GENERATION, return_dict=True, return_assistant_tokens_mask=True, reason="call:mask"
+        MESSAGES, chat_template=GENERATION, return_dict=True, return_assistant_tokens_mask=True, reason="value:assistant_mask"
     ),
     "assistant mask without dict": form(
-        MESSAGES, return_dict=False, return_assistant_tokens_mask=True, reason="call:mask"
+        MESSAGES, return_dict=False, return_assistant_tokens_mask=True, reason="value:assistant_mask"
     ),
-    "continue": form(ANSWER, continue_final_message=True, reason="call:continue"),
+    "assistant mask of a batch": form(
+        [MESSAGES, ANSWER],
+        chat_template=GENERATION,
+        return_dict=True,
+        return_assistant_tokens_mask=True,
+        reason="value:assistant_mask",
+    ),
+    "continue": form(ANSWER, continue_final_message=True, reason=None),
+    "continue as list": form(CONTINUED, continue_final_message=True, return_dict=False, reason=None),
+    "continue as text": form(CONTINUED, continue_final_message=True, tokenize=False, tools=TOOLS, reason=None),
+    "continue what is trimmed": form(CONTINUED, chat_template=TRIMS, continue_final_message=True, reason=None),
+    "continue blocks": form(
+        message([{"type": "text", "text": "a"}, {"type": "text", "text": "b "}, {"type": "image"}]),
+        chat_template="{{ messages|tojson }} content",
+        continue_final_message=True,
+        tokenize=False,
+        reason=None,
+    ),
+    "continue blocks without text": form(
+        message([{"type": "image"}]), chat_template=SHOWS, continue_final_message=True, reason="call:continue"
+    ),
+    "continue None": form(message(None), continue_final_message=True, reason="call:continue"),
+    "continue an empty text": form(message(""), continue_final_message=True, tokenize=False, reason=None),
+    "continue what the template does not name": form(
+        ANSWER, chat_template="{{ messages|tojson }}", continue_final_message=True, reason="call:continue"
+    ),
+    "continue what the template drops": form(
+        ANSWER, chat_template="{# content #}x", continue_final_message=True, reason="call:continue"
+    ),
+    "continue a field": form(
+        REASONED, chat_template=SHOWS_ALL, continue_final_message="reasoning_content", reason=FIELD
+    ),
+    "continue a field's copies": form(
+        [{**REASONED[0], "thinking": "why", "name": None}],
+        chat_template=SHOWS_ALL,
+        continue_final_message="thinking",
+        reason=FIELD,
+    ),
+    "continue a field of another name": form(
+        [{"role": "user", "reasoning": "why", "content": "c"}],
+        chat_template=SHOWS_ALL,
+        continue_final_message="reasoning_content",
+        tokenize=False,
+        reason=FIELD,
+    ),
+    "continue another field": form(
+        message("x", note="a "), chat_template=SHOWS_ALL + "note", continue_final_message="note", reason=FIELD
+    ),
+    "continue a field that is missing": form(
+        ANSWER, chat_template=SHOWS_ALL, continue_final_message="reasoning_content", reason="call:continue"
+    ),
+    "continue by number": form(ANSWER, continue_final_message=1, reason="call:continue"),
     "continue and generation prompt": form(
         ANSWER, continue_final_message=True, add_generation_prompt=True, reason="call:continue"
     ),
     "continue what the template strips": form(
-        [*MESSAGES, {"role": "assistant", "content": " "}], continue_final_message=True, reason="call:continue"
+        [*MESSAGES, {"role": "assistant", "content": " "}], continue_final_message=True, reason=None
     ),
     "truncation": form(MESSAGES, truncation=True, max_length=5, reason="call:truncation"),
     "truncation by name": form(MESSAGES, truncation="longest_first", max_length=5, reason="call:truncation"),
@@ -142,7 +218,10 @@ FORMS: dict[str, Form] = {
     "max_length that is no int": form(MESSAGES, max_length=3.0, reason="call:max-length"),
     "generation prompt of numpy": form(MESSAGES, add_generation_prompt=np.bool_(True), reason="value:object"),
     # tools and documents
-    "function as tool": form(MESSAGES, tools=[tool], reason="call:function-tool"),
+    "function as tool": form(MESSAGES, tools=[tool], reason=None),
+    "function as tool, shown": form(MESSAGES, tools=[*TOOLS, tool], chat_template=SHOWS, tokenize=False, reason=None),
+    "method as tool": form(MESSAGES, tools=[Tools().method], reason="call:function-tool"),
+    "builtin as tool": form(MESSAGES, tools=[len], reason="call:function-tool"),
     "function without documentation": form(MESSAGES, tools=[lambda: 1], reason="call:function-tool"),
     "tools in a tuple": form(MESSAGES, tools=tuple(TOOLS), reason="call:tools"),
     "tools are no dicts": form(MESSAGES, tools=["rm"], reason="call:tools"),
@@ -195,7 +274,7 @@ def test_form(name: str, plain: Any) -> None:
     with toys.spied(BASE) as seen:
         got = toys.outcome(lambda: tok.apply_chat_template(*args, **kwargs))
     assert got == wanted
-    asked = [call for call in seen if "{{ messages|tojson }}" not in call[1].values()]  # the probe of the rules
+    asked = [call for call in seen if call[0][0] is tok]  # the probes of the rules are made on another
     if reason is None:
         assert (asked, toys.fallbacks(tok)) == ([], {})
         assert toys.calls(tok) == {"native": 1, "reference": 0}
@@ -211,7 +290,7 @@ def test_form(name: str, plain: Any) -> None:
 
 def test_reasons_hold_no_contents() -> None:
     for one in FORMS.values():
-        assert one.reason is None or re.fullmatch(r"[a-z]+(:[a-z-]*)?", one.reason)
+        assert one.reason is None or re.fullmatch(r"[a-z]+(:[a-z_-]*)?", one.reason)
 
 
 @pytest.mark.fallback
