@@ -27,6 +27,8 @@ pub enum Category {
     Value,
     /// Rendering failed; the reference decides whether that is an exception or a text.
     Render,
+    /// The template does more than any template may; nobody serves the call.
+    Limit,
     /// The tokenizer backend cannot be loaded or cannot encode this text.
     Tokenizer,
     /// A check found this path wrong; it is not taken again.
@@ -41,6 +43,7 @@ impl Category {
             Category::Template => "template",
             Category::Value => "value",
             Category::Render => "render",
+            Category::Limit => "limit",
             Category::Tokenizer => "tokenizer",
             Category::Quarantine => "quarantine",
             Category::Panic => "panic",

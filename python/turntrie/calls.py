@@ -2,13 +2,13 @@
 
 A call is read into a `Call`, or into the reason why the reference serves it. The list of what is native is short and
 closed: one conversation, a list of dicts, or a list of such, rendered to ids, a BatchEncoding or text, with tools that
-are schemas or functions, and plain documents. A parameter that is not known here, of a transformers yet to come, sends the call to the reference as soon as the caller
-gives it. Nothing is converted or copied, so the reference can still get exactly the caller's arguments.
+are schemas or functions, and plain documents. A parameter that is not known here, of a transformers yet to come, sends
+the call to the reference as soon as the caller gives it. Nothing of the caller's is changed, so the reference can still
+get exactly the caller's arguments.
 """
 
-from typing import Any, NamedTuple
-
 from types import FunctionType
+from typing import Any, NamedTuple
 
 from turntrie import reference
 from turntrie.reason import Reason

@@ -10,7 +10,7 @@ from typing import Any
 from turntrie import encoding, path, reference, verification
 from turntrie.attachment import Attachment
 from turntrie.calls import Call
-from turntrie.reason import Reason
+from turntrie.reason import Reason, TemplateLimitError
 
 
 def apply(tok: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -61,8 +61,14 @@ def _data(value: Any) -> Any:
 
 
 def ask_reference(tok: Any, attached: Attachment, reason: Reason, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Hands a call to the original class, once, and counts it, also if it raises."""
+    """Hands a call to the original class, once, and counts it, also if it raises.
+
+    Raises:
+        TemplateLimitError: The template was stopped; transformers would not stop.
+    """
     attached.counters.reference(reason)
+    if reason.startswith("limit:"):
+        raise TemplateLimitError(f"the chat template was stopped, it does more work than any template may: {reason}")
     with attached.lock.now, reference.preserved(tok.__dict__.get("_tokenizer")):
         return reference.original(tok).cls.apply_chat_template(tok, *args, **kwargs)
 

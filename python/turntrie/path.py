@@ -67,11 +67,8 @@ def ids(
         root: The trie root; the tokenizer's own by default.
         everything: The whole conversation, if `call` holds only its end.
     """
-    if call.batched:
-        return Reason("call:batch")
-    if call.continue_final_message is not False:
-        # A session's messages are converted already, and the mark belongs into them.
-        return _continued(tok, attached, call, root) if messages is None else Reason("call:continue")
+    if call.batched or call.continue_final_message is not False:
+        return _of_another_form(tok, attached, call, root, messages)
     context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
@@ -92,6 +89,17 @@ def ids(
     if prompt.unseen and not _verified(tok, attached, (call, context, prompt), everything):
         return Reason("quarantine:shape")
     return Ids(prompt, backend)
+
+
+def _of_another_form(
+    tok: Any, attached: Attachment, call: Call, root: int | None, messages: _native.Conversation | None
+) -> Ids | Reason:
+    if call.batched:
+        return Reason("call:batch")
+    if messages is not None:
+        # A session's messages are converted already, and the mark belongs into them.
+        return Reason("call:continue")
+    return _continued(tok, attached, call, root)
 
 
 def _continued(tok: Any, attached: Attachment, call: Call, root: int | None) -> Ids | Reason:
@@ -149,18 +157,22 @@ def text(tok: Any, attached: Attachment, call: Call) -> str | Reason:
     context = _context(tok, attached, call)
     if isinstance(context, Reason):
         return context
-    marked = None
-    if call.continue_final_message is not False:
-        marked = continuation.of(call.conversation, call.continue_final_message, context.source)
-        if isinstance(marked, Reason):
-            return marked
-        call = call._replace(conversation=marked.messages)
+    if call.continue_final_message is False:
+        return _rendered(tok, attached, call, context)
+    marked = continuation.of(call.conversation, call.continue_final_message, context.source)
+    if isinstance(marked, Reason):
+        return marked
+    rendered = _rendered(tok, attached, call._replace(conversation=marked.messages), context)
+    return rendered if isinstance(rendered, Reason) else marked.cut(rendered)
+
+
+def _rendered(tok: Any, attached: Attachment, call: Call, context: Context) -> str | Reason:
     prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules)
     if prompt.reason is not None:
         return Reason(prompt.reason)
     if prompt.unseen and not _verified(tok, attached, (call, context, prompt), None):
         return Reason("quarantine:shape")
-    return prompt.text if marked is None else marked.cut(prompt.text)
+    return prompt.text
 
 
 def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:

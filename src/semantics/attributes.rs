@@ -5,7 +5,7 @@
 //! the name alone decides.
 
 use super::kind::{Kind, int};
-use super::{Result, unproved};
+use super::{Result, budget, unproved};
 use minijinja::Value;
 
 /// `object.name` under jinja2's sandbox.
@@ -52,7 +52,10 @@ pub(super) fn item(object: &Value, key: &Value) -> Result {
         (Kind::List(items) | Kind::Tuple(items), Some(at)) => {
             index(at, items.len()).map(|at| items[at].clone())
         }
-        (Kind::Str(text), Some(at)) => character(text, at).map(Value::from),
+        (Kind::Str(text), Some(at)) => {
+            budget::reads(std::slice::from_ref(object))?;
+            character(text, at).map(Value::from)
+        }
         (Kind::Range(range), Some(at)) => index(at, range.len()).map(|at| int(range.at(at))),
         (Kind::List(_) | Kind::Tuple(_) | Kind::Str(_) | Kind::Range(_) | Kind::Dict(_), _) => None,
         (Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_), _) => None,
@@ -210,6 +213,12 @@ pub fn is_attribute_name(name: &str) -> bool {
     ]
     .iter()
     .any(|attributes| is_attribute(attributes, name))
+}
+
+/// Whether a template may call a method of this name. Those that no type here proves (`append`, which
+/// the sandbox forbids, `encode`) are among them: a call of them fails when it is reached.
+pub fn is_method_name(name: &str) -> bool {
+    [STR, LIST, DICT].iter().any(|names| names.contains(&name))
 }
 
 // `dir()` of each type without the names that start with two underscores, which count as

@@ -7,7 +7,7 @@
 use super::iterables::Part;
 use super::kind::Kind;
 use super::text::MAX_DEPTH;
-use super::{Result, unproved};
+use super::{Result, budget, unproved};
 use minijinja::Value;
 use std::cmp::Ordering;
 
@@ -24,6 +24,7 @@ fn equal_at(left: &Value, right: &Value, depth: usize) -> Result<bool> {
     if depth > MAX_DEPTH {
         return Err(unproved("depth"));
     }
+    budget::visit(1)?;
     let (a, b) = (Kind::of(left), Kind::of(right));
     Ok(match (&a, &b) {
         (Kind::Undefined, Kind::Undefined) | (Kind::None, Kind::None) => true,
@@ -102,6 +103,7 @@ fn order_at(left: &Value, right: &Value, depth: usize) -> Result<Option<Ordering
     if depth > MAX_DEPTH {
         return Err(unproved("depth"));
     }
+    budget::visit(1)?;
     let (a, b) = (Kind::of(left), Kind::of(right));
     match (&a, &b) {
         (Kind::List(a), Kind::List(b)) | (Kind::Tuple(a), Kind::Tuple(b)) => {

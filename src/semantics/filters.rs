@@ -11,7 +11,8 @@ use super::iterables::{self, Generator};
 use super::kind::{Kind, int};
 use super::sequences::{self, Path, elements, ignore_case};
 use super::{
-    Result, arithmetic, casing, compare, json, numerals, printf, strings, tests, text, unproved,
+    Result, arithmetic, budget, casing, compare, json, numerals, printf, strings, tests, text,
+    unproved,
 };
 use minijinja::{Environment, State, Value};
 use std::borrow::Cow;
@@ -83,9 +84,15 @@ pub const MARKUP: &[&str] = &["e", "escape", "safe"];
 pub fn install(env: &mut Environment<'static>) {
     for &(name, filter) in TABLE {
         env.add_filter(name, move |state: &mut State, args: Raw<'_>| {
-            filter(state, args.0)
+            run(filter, state, args.0)
         });
     }
+}
+
+/// Applies a filter and charges for it.
+fn run(filter: Filter, state: &mut State, args: &[Value]) -> Result {
+    budget::reads(args)?;
+    budget::made(filter(state, args))
 }
 
 /// The filtered value, of a filter without parameters.
@@ -143,6 +150,7 @@ fn batch(args: &[Value]) -> Result {
     let items = elements(&value)?;
     let mut rows: Vec<Vec<Value>> = items.chunks(size).map(<[Value]>::to_vec).collect();
     if let (Some(fill), Some(last)) = (fill.filter(|fill| !fill.is_none()), rows.last_mut()) {
+        budget::visit(size)?;
         last.resize(size, fill);
     }
     Ok(Generator::value(
@@ -262,6 +270,7 @@ fn indent(args: &[Value]) -> Result {
         .enumerate()
     {
         let line = line.as_str().unwrap_or_default();
+        budget::spend(indention.len())?;
         if at > 0 {
             out.push('\n');
         }
@@ -295,10 +304,13 @@ fn join(args: &[Value]) -> Result {
     let path = Path::of(attribute.as_ref())?;
     let mut out = String::new();
     for (at, item) in elements(&value)?.iter().enumerate() {
+        let item = path.get(item, None)?;
+        let item = text::str_of(&item)?;
+        budget::spend(separator.len() + item.len())?;
         if at > 0 {
             out.push_str(&separator);
         }
-        out.push_str(&text::str_of(&path.get(item, None)?)?);
+        out.push_str(&item);
     }
     Ok(Value::from(out))
 }
@@ -376,7 +388,7 @@ fn map(state: &mut State, args: &[Value]) -> Result {
         let mut call = args[1..].to_vec();
         for item in elements(value)?.iter() {
             call[0] = item.clone();
-            out.push(filter(state, &call)?);
+            out.push(run(*filter, state, &call)?);
         }
     }
     Ok(Generator::value(out))
@@ -457,11 +469,11 @@ fn replace(args: &[Value]) -> Result {
     };
     let (old, new) = (text::str_of(&old)?, text::str_of(&new)?);
     match Kind::of(&value) {
-        Kind::Str(text) => Ok(strings::replace(&value, text, &old, &new, count)),
+        Kind::Str(text) => strings::replace(&value, text, &old, &new, count),
         _ => {
             let plain = Value::from(text::str_of(&value)?);
             let text = plain.as_str().unwrap_or_default();
-            Ok(strings::replace(&plain, text, &old, &new, count))
+            strings::replace(&plain, text, &old, &new, count)
         }
     }
 }
@@ -621,6 +633,7 @@ fn unique(args: &[Value]) -> Result {
         let is_new = match Kind::of(&key) {
             Kind::Str(text) => texts.insert(text.to_owned()),
             Kind::Undefined | Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
+                budget::visit(others.len())?;
                 let known = compare::contains(&Value::from(others.clone()), &key)?;
                 if !known {
                     others.push(key.clone());

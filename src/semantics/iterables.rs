@@ -140,6 +140,18 @@ impl Generator {
         Value::from_object(Generator(Mutex::new(Some(values))))
     }
 
+    /// How many values it has left to yield.
+    pub(super) fn len(&self) -> usize {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        values.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Looks at what it will yield.
+    pub(super) fn peek<T>(&self, look: impl FnOnce(&[Value]) -> T) -> T {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        look(values.as_deref().unwrap_or_default())
+    }
+
     /// What it yields; an error if it was iterated before.
     pub(super) fn take(&self) -> Result<Vec<Value>> {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);

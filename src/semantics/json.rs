@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::kind::Kind;
 use super::text::MAX_DEPTH;
-use super::{Result, floats, unproved};
+use super::{Result, budget, floats, unproved};
 use minijinja::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -77,6 +77,7 @@ impl Style {
         if depth > MAX_DEPTH {
             return Err(unproved("depth"));
         }
+        budget::reads(std::slice::from_ref(value))?;
         match Kind::of(value) {
             Kind::None => out.push_str("null"),
             Kind::Bool(true) => out.push_str("true"),
@@ -122,6 +123,9 @@ impl Style {
                 out.push_str(&self.item_separator);
             }
             empty = false;
+            let indent = self.indent.as_ref().map_or(0, String::len);
+            let separators = self.item_separator.len() + self.key_separator.len();
+            budget::spend(separators + indent.saturating_mul(depth + 1))?;
             self.new_line(out, depth + 1);
             if let Some(key) = key {
                 let key = key.as_str().ok_or_else(|| unproved("json"))?;

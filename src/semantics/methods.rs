@@ -8,80 +8,19 @@ use super::arguments::Arguments;
 use super::dict::Dict;
 use super::iterables::{Part, View};
 use super::kind::Kind;
-use super::{Result, compare, strings, unproved};
+use super::{Result, budget, compare, strings, unproved};
 use minijinja::{State, Value};
 
-pub use super::attributes::is_attribute_name;
-
-/// Names of the methods that a template may call. Those that no type here proves (`append`, which
-/// the sandbox forbids, `encode`) are listed too: a call of them fails when it is reached.
-pub const NAMES: &[&str] = &[
-    "append",
-    "capitalize",
-    "casefold",
-    "center",
-    "clear",
-    "copy",
-    "count",
-    "encode",
-    "endswith",
-    "expandtabs",
-    "extend",
-    "find",
-    "format",
-    "format_map",
-    "get",
-    "index",
-    "insert",
-    "isalnum",
-    "isalpha",
-    "isascii",
-    "isdecimal",
-    "isdigit",
-    "isidentifier",
-    "islower",
-    "isnumeric",
-    "isprintable",
-    "isspace",
-    "istitle",
-    "isupper",
-    "items",
-    "join",
-    "keys",
-    "ljust",
-    "lower",
-    "lstrip",
-    "partition",
-    "pop",
-    "popitem",
-    "remove",
-    "removeprefix",
-    "removesuffix",
-    "replace",
-    "reverse",
-    "rfind",
-    "rindex",
-    "rjust",
-    "rpartition",
-    "rsplit",
-    "rstrip",
-    "setdefault",
-    "sort",
-    "split",
-    "splitlines",
-    "startswith",
-    "strip",
-    "swapcase",
-    "title",
-    "translate",
-    "update",
-    "upper",
-    "values",
-    "zfill",
-];
+pub use super::attributes::{is_attribute_name, is_method_name};
 
 /// Calls method `name` of `value`.
 pub fn call(_: &mut State, value: &Value, name: &str, args: &[Value]) -> Result {
+    budget::reads(std::slice::from_ref(value))?;
+    budget::reads(args)?;
+    budget::made(method(value, name, args))
+}
+
+fn method(value: &Value, name: &str, args: &[Value]) -> Result {
     let arguments = Arguments::of(args);
     match Kind::of(value) {
         Kind::Str(text) => strings::call(value, text, name, &arguments),

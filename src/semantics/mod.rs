@@ -13,6 +13,7 @@
 mod arguments;
 mod arithmetic;
 mod attributes;
+pub mod budget;
 mod casing;
 mod compare;
 pub mod dict;

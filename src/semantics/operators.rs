@@ -8,7 +8,7 @@ use super::arguments::Raw;
 use super::arithmetic as math;
 use super::dict::Dict;
 use super::kind::Kind;
-use super::{Result, attributes, compare, sequences, text, unproved};
+use super::{Result, attributes, budget, compare, sequences, text, unproved};
 use minijinja::{Environment, Value};
 use std::cmp::Ordering;
 
@@ -35,29 +35,53 @@ pub fn install(env: &mut Environment<'static>) {
     binary(env, "op:not_in", |a, b| {
         Ok(Value::from(!compare::contains(b, a)?))
     });
-    binary(env, "op:attribute", |object, name| match name.as_str() {
-        Some(name) => attributes::attribute(object, name),
-        None => Err(unproved("attribute")),
-    });
-    binary(env, "op:item", attributes::item);
-    env.add_filter("op:slice", |args: Raw<'_>| match args.0 {
-        [object, start, stop, step] => attributes::slice(object, [start, stop, step]),
+    env.add_filter("op:attribute", |args: Raw<'_>| match args.0 {
+        [object, name] => match name.as_str() {
+            Some(name) => attributes::attribute(object, name),
+            None => Err(unproved("attribute")),
+        },
         _ => Err(unproved("arguments")),
     });
-    unary(env, "op:iter", iter);
+    env.add_filter("op:item", |args: Raw<'_>| match args.0 {
+        [object, key] => attributes::item(object, key),
+        _ => Err(unproved("arguments")),
+    });
+    env.add_filter("op:slice", |args: Raw<'_>| match args.0 {
+        [object, start, stop, step] => budget::made(attributes::slice(object, [start, stop, step])),
+        _ => Err(unproved("arguments")),
+    });
+    env.add_filter("op:iter", |args: Raw<'_>| match args.0 {
+        [value] => iter(value),
+        _ => Err(unproved("arguments")),
+    });
     unary(env, "op:dict", dict);
+    env.add_filter("op:defer", |args: Raw<'_>| -> Result {
+        Err(unproved(match args.0.first().and_then(Value::as_str) {
+            Some("filter") => "filter",
+            Some("test") => "test",
+            Some("method") => "method",
+            _ => "function",
+        }))
+    });
+    env.add_filter("op:keep", |args: Raw<'_>| match args.0 {
+        [value] => budget::nested(value),
+        _ => Err(unproved("arguments")),
+    });
 }
 
 fn unary(env: &mut Environment<'static>, name: &'static str, apply: fn(&Value) -> Result) {
     env.add_filter(name, move |args: Raw<'_>| match args.0 {
-        [value] => apply(value),
+        [value] => budget::made(apply(value)),
         _ => Err(unproved("arguments")),
     });
 }
 
 fn binary(env: &mut Environment<'static>, name: &'static str, apply: fn(&Value, &Value) -> Result) {
     env.add_filter(name, move |args: Raw<'_>| match args.0 {
-        [left, right] => apply(left, right),
+        [left, right] => {
+            budget::reads(args.0)?;
+            budget::made(apply(left, right))
+        }
         _ => Err(unproved("arguments")),
     });
 }
@@ -77,6 +101,7 @@ fn concat(left: &Value, right: &Value) -> Result {
 /// What a `for` loop iterates over: always something of known length, since `loop.last` and
 /// `loop.length` of the engine depend on it. A generator gives its values away.
 fn iter(value: &Value) -> Result {
+    budget::reads(std::slice::from_ref(value))?;
     match Kind::of(value) {
         Kind::Undefined
         | Kind::List(_)

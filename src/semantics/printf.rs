@@ -1,7 +1,7 @@
 //! `str % value`.
 
 use super::kind::Kind;
-use super::{Result, text, unproved};
+use super::{Result, budget, text, unproved};
 use minijinja::Value;
 use std::borrow::Cow;
 
@@ -85,8 +85,8 @@ fn write_conversion<'f>(
     }
     let value = items.next().ok_or_else(|| unproved("printf"))?;
     match letter {
-        's' => write_text(out, &spec, &text::str_of(value)?),
-        'r' => write_text(out, &spec, &text::repr_of(value)?),
+        's' => write_text(out, &spec, &text::str_of(value)?)?,
+        'r' => write_text(out, &spec, &text::repr_of(value)?)?,
         'd' | 'i' | 'u' => write_int(out, &spec, value)?,
         'f' | 'F' => write_float(out, &spec, value)?,
         'x' => write_radix(out, &spec, value, |value| format!("{value:x}"))?,
@@ -107,12 +107,14 @@ fn digits(text: &str) -> Result<(usize, &str)> {
     }
 }
 
-fn write_text(out: &mut String, spec: &Spec, text: &str) {
+fn write_text(out: &mut String, spec: &Spec, text: &str) -> Result<()> {
+    budget::spend(text.len())?;
     let text = match spec.precision {
         Some(precision) => super::attributes::substring(text, None, Some(precision as i128)),
         None => text,
     };
     pad(out, spec, "", text, false);
+    Ok(())
 }
 
 fn write_int(out: &mut String, spec: &Spec, value: &Value) -> Result<()> {

@@ -1,14 +1,18 @@
 //! Iterating, sorting and selecting: what the list filters share.
 
 use super::kind::{Kind, int};
-use super::{Result, attributes, casing, compare, unproved};
+use super::{Result, attributes, budget, casing, compare, unproved};
 use minijinja::Value;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The elements of anything that Python iterates over.
 pub(super) fn elements(value: &Value) -> Result<Cow<'_, [Value]>> {
-    Ok(match Kind::of(value) {
+    let kind = Kind::of(value);
+    if !matches!(kind, Kind::List(_) | Kind::Tuple(_)) {
+        budget::reads(std::slice::from_ref(value))?;
+    }
+    Ok(match kind {
         Kind::List(items) | Kind::Tuple(items) => Cow::Borrowed(items),
         Kind::Undefined => Cow::Borrowed(&[]),
         Kind::Str(text) => Cow::Owned(text.chars().map(Value::from).collect()),

@@ -6,7 +6,7 @@
 use super::arguments::Arguments;
 use super::kind::Kind;
 use super::unicode::{Printable, is_line_break, is_space, printable};
-use super::{Result, attributes, casing, text as texts, unproved};
+use super::{Result, attributes, budget, casing, text as texts, unproved};
 use minijinja::Value;
 use minijinja::value::Tuple;
 
@@ -45,7 +45,7 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
         "endswith" => Value::from(affix(text, args, |text, part| text.ends_with(part))?),
         "replace" => {
             let count = args.get(2).map_or(Ok(-1), required_int)?;
-            replace(value, text, string(&args[0])?, string(&args[1])?, count)
+            replace(value, text, string(&args[0])?, string(&args[1])?, count)?
         }
         "removeprefix" => shared(
             value,
@@ -232,14 +232,21 @@ pub(super) fn lines(text: &str, keep_ends: bool) -> Vec<Value> {
 }
 
 /// `str.replace`; a negative `count` means all.
-pub(super) fn replace(value: &Value, text: &str, old: &str, new: &str, count: i128) -> Value {
+pub(super) fn replace(value: &Value, text: &str, old: &str, new: &str, count: i128) -> Result {
     if !old.is_empty() && !text.contains(old) {
-        return value.clone();
+        return Ok(value.clone());
     }
-    Value::from(match usize::try_from(count) {
+    // Only what could grow much is counted first.
+    let most = text.len() / old.len().max(1) + 1;
+    if most.saturating_mul(new.len()) > MAX_WIDTH {
+        let found = text.matches(old).count();
+        let found = usize::try_from(count).map_or(found, |count| count.min(found));
+        budget::spend(found.saturating_mul(new.len()))?;
+    }
+    Ok(Value::from(match usize::try_from(count) {
         Ok(count) => text.replacen(old, new, count),
         Err(_) => text.replace(old, new),
-    })
+    }))
 }
 
 fn affix(text: &str, args: &[Value], has: fn(&str, &str) -> bool) -> Result<bool> {
@@ -326,10 +333,12 @@ fn join(separator: &str, parts: &Value) -> Result {
     let parts = super::sequences::elements(parts)?;
     let mut out = String::new();
     for (at, part) in parts.iter().enumerate() {
+        let part = Kind::of(part).text().ok_or_else(|| unproved("operand"))?;
+        budget::spend(separator.len() + part.len())?;
         if at > 0 {
             out.push_str(separator);
         }
-        out.push_str(Kind::of(part).text().ok_or_else(|| unproved("operand"))?);
+        out.push_str(part);
     }
     Ok(Value::from(out))
 }
@@ -345,6 +354,7 @@ fn expand_tabs(text: &str, size: i128) -> Result<String> {
             '\t' if size == 0 => {}
             '\t' => {
                 let blanks = size - column % size;
+                budget::spend(blanks)?;
                 out.extend(std::iter::repeat_n(' ', blanks));
                 column += blanks;
             }
@@ -498,7 +508,9 @@ fn format(text: &str, arguments: &Arguments) -> Result<String> {
         if automatic > 0 && numbered {
             return Err(unproved("format"));
         }
-        out.push_str(&texts::str_of(value.ok_or_else(|| unproved("format"))?)?);
+        let shown = texts::str_of(value.ok_or_else(|| unproved("format"))?)?;
+        budget::spend(shown.len())?;
+        out.push_str(&shown);
     }
     out.push_str(rest);
     Ok(out)

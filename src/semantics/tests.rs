@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Raw};
 use super::kind::Kind;
-use super::{Result, arithmetic, casing, compare, operators, text, unproved};
+use super::{Result, arithmetic, budget, casing, compare, operators, text, unproved};
 use minijinja::value::ValueKind;
 use minijinja::{Environment, State, Value};
 use std::cmp::Ordering;
@@ -71,6 +71,7 @@ tests! {
 pub fn install(env: &mut Environment<'static>) {
     for &(name, test) in TABLE {
         env.add_test(name, move |state: &mut State, args: Raw<'_>| {
+            budget::reads(args.0)?;
             test(state, args.0)
         });
     }

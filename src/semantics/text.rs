@@ -6,7 +6,7 @@
 use super::iterables::{Part, Range};
 use super::kind::Kind;
 use super::unicode::{Printable, printable};
-use super::{Result, floats, unproved};
+use super::{Result, budget, floats, unproved};
 use minijinja::{Error, Output, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -18,7 +18,10 @@ pub(super) const MAX_DEPTH: usize = 100;
 /// Writes `str(value)` to `out`.
 pub fn write_str(out: &mut Output, value: &Value) -> Result<()> {
     match Kind::of(value) {
-        Kind::Str(text) | Kind::Markup(text) => out.write_str(text).map_err(Error::from),
+        Kind::Str(text) | Kind::Markup(text) => {
+            budget::spend(text.len())?;
+            out.write_str(text).map_err(Error::from)
+        }
         Kind::Undefined => Ok(()),
         _ => write_repr(out, value, 0),
     }
@@ -44,6 +47,7 @@ fn write_repr(out: &mut impl Write, value: &Value, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(unproved("depth"));
     }
+    budget::reads(std::slice::from_ref(value))?;
     match Kind::of(value) {
         Kind::Undefined => out.write_str("Undefined")?,
         Kind::None => out.write_str("None")?,
@@ -124,6 +128,7 @@ fn write_quoted(out: &mut impl Write, text: &str) -> Result<()> {
     } else {
         '\''
     };
+    budget::spend(text.len())?;
     out.write_char(quote)?;
     let mut written = 0;
     for (at, c) in text.char_indices() {

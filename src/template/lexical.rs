@@ -30,6 +30,12 @@ pub struct Lexed {
     pub markup: bool,
 }
 
+/// The longest source, the longest tag in tokens and the most `elif`s. Each token of a tag, and each
+/// `elif`, can be one more level of the tree, which is walked and dropped recursively.
+const MAX_SOURCE: usize = 1 << 20;
+const MAX_TAG: usize = 600;
+const MAX_BRANCHES: usize = 300;
+
 /// Filters that return `markupsafe.Markup`.
 const MARKUP_FILTERS: [&str; 4] = ["safe", "e", "escape", "forceescape"];
 
@@ -41,6 +47,9 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     if source.contains(|c| ('\u{1c}'..='\u{1f}').contains(&c) || c == '\u{b}') {
         return Err("control-character");
     }
+    if source.len() > MAX_SOURCE {
+        return Err("size");
+    }
     if has_raw_block(source) {
         return Err("raw");
     }
@@ -49,6 +58,7 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     let mut markup = false;
     let mut place = Place::Inside;
     let mut after_comma = false;
+    let (mut in_tag, mut branches) = (0, 0);
     for token in machinery::tokenize(source, false, syntax.clone()) {
         let Ok((token, span)) = token else {
             return Err("syntax");
@@ -57,6 +67,10 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
             .get(span.start_offset as usize..span.end_offset as usize)
             .unwrap_or_default();
         let before = std::mem::replace(&mut place, Place::Inside);
+        in_tag += 1;
+        if in_tag > MAX_TAG && !matches!(token, Token::TemplateData(_)) {
+            return Err("size");
+        }
         if before == Place::AfterGeneration && !matches!(token, Token::BlockEnd) {
             return Err("generation");
         }
@@ -66,7 +80,17 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
             return Err("syntax");
         }
         match token {
-            Token::BlockStart => place = Place::TagName,
+            Token::BlockStart => {
+                place = Place::TagName;
+                in_tag = 0;
+            }
+            Token::VariableStart => in_tag = 0,
+            Token::Ident("elif") if before == Place::TagName => {
+                branches += 1;
+                if branches > MAX_BRANCHES {
+                    return Err("size");
+                }
+            }
             Token::Ident(name) => {
                 markup |= MARKUP_FILTERS.contains(&name);
                 let replacement = match name {

@@ -61,6 +61,7 @@ pub fn lower<'s>(tree: &Stmt<'s>, markup: bool) -> Lowered<Lowering<'s>> {
     })?;
     let mut walk = Walk {
         scope,
+        in_branch: false,
         markup,
         clock_formats: Vec::new(),
         words: Words::default(),
@@ -115,8 +116,27 @@ const SEARCH_METHODS: &[&str] = &[
     "rpartition",
 ];
 
+/// Filters and tests of jinja2 that are not proved. A template may name them where it does not get.
+const UNPROVED_FILTERS: &[&str] = &[
+    "attr",
+    "filesizeformat",
+    "forceescape",
+    "groupby",
+    "pprint",
+    "random",
+    "striptags",
+    "urlencode",
+    "urlize",
+    "wordwrap",
+    "xmlattr",
+];
+const UNPROVED_TESTS: &[&str] = &["filter", "test"];
+
 struct Walk<'s> {
     scope: Scope<'s>,
+    /// Whether this is where jinja2 accepts a filter that it does not know, until it is reached: right
+    /// in a branch of an `if`, not in a loop or another scope inside of one.
+    in_branch: bool,
     markup: bool,
     clock_formats: Vec<String>,
     words: Words,
@@ -125,6 +145,23 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     fn body(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
         body.iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    /// What `lower` makes where [`Walk::in_branch`] is as given.
+    fn within<T>(
+        &mut self,
+        in_branch: bool,
+        lower: impl FnOnce(&mut Self) -> Lowered<T>,
+    ) -> Lowered<T> {
+        let before = std::mem::replace(&mut self.in_branch, in_branch);
+        let lowered = lower(self);
+        self.in_branch = before;
+        lowered
+    }
+
+    /// The body of a scope.
+    fn scoped(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
+        self.within(false, |walk| walk.body(body))
     }
 
     fn stmt(&mut self, stmt: &Stmt<'s>) -> Lowered<Stmt<'s>> {
@@ -138,14 +175,14 @@ impl<'s> Walk<'s> {
                 s.span(),
             )),
             Stmt::ForLoop(s) => self.for_loop(s)?,
-            Stmt::IfCond(s) => Stmt::IfCond(Spanned::new(
-                ast::IfCond {
-                    expr: self.expr(&s.expr)?,
-                    true_body: self.body(&s.true_body)?,
-                    false_body: self.body(&s.false_body)?,
-                },
-                s.span(),
-            )),
+            Stmt::IfCond(s) => self.within(true, |walk| {
+                let lowered = ast::IfCond {
+                    expr: walk.expr(&s.expr)?,
+                    true_body: walk.body(&s.true_body)?,
+                    false_body: walk.body(&s.false_body)?,
+                };
+                Ok(Stmt::IfCond(Spanned::new(lowered, s.span())))
+            })?,
             Stmt::WithBlock(s) => {
                 // The body of a `generation` tag is a function to jinja2: no loop reaches into it.
                 if s.assignments.is_empty() && super::scope::leaves_loop(&s.body) {
@@ -162,7 +199,7 @@ impl<'s> Walk<'s> {
                 Stmt::WithBlock(Spanned::new(
                     ast::WithBlock {
                         assignments,
-                        body: self.body(&s.body)?,
+                        body: self.scoped(&s.body)?,
                     },
                     s.span(),
                 ))
@@ -172,7 +209,7 @@ impl<'s> Walk<'s> {
                     target: self.target(&s.target)?,
                     expr: match &s.target {
                         Expr::Var(_) => self.assigned(&s.expr)?,
-                        _ => self.expr(&s.expr)?,
+                        _ => kept(&s.expr, self.expr(&s.expr)?),
                     },
                 },
                 s.span(),
@@ -217,7 +254,7 @@ impl<'s> Walk<'s> {
                         name: s.name,
                         args,
                         defaults,
-                        body: self.body(&s.body)?,
+                        body: self.scoped(&s.body)?,
                     },
                     s.span(),
                 ))
@@ -238,7 +275,7 @@ impl<'s> Walk<'s> {
         }
         let scope = ast::WithBlock {
             assignments: Vec::new(),
-            body: self.body(body)?,
+            body: self.scoped(body)?,
         };
         Ok(vec![Stmt::WithBlock(Spanned::new(scope, span))])
     }
@@ -247,12 +284,16 @@ impl<'s> Walk<'s> {
         if s.recursive {
             return refuse("for:recursive", s.span());
         }
+        // An iteration that is left early does not count for jinja2's `else`.
+        if !s.else_body.is_empty() && super::scope::leaves_loop(&s.body) {
+            return refuse("for:else", s.span());
+        }
         let filter_expr = match &s.filter_expr {
             // `loop` is not defined in the condition of jinja2's loop.
             Some(filter) if super::scope::reads(filter, "loop") => {
                 return refuse("for:loop-in-filter", filter.span());
             }
-            Some(filter) => Some(self.expr(filter)?),
+            Some(filter) => Some(self.within(false, |walk| walk.expr(filter))?),
             None => None,
         };
         let iter = self.expr(&s.iter)?;
@@ -262,8 +303,8 @@ impl<'s> Walk<'s> {
                 iter: operator("op:iter", iter, vec![], s.iter.span()),
                 filter_expr,
                 recursive: false,
-                body: self.body(&s.body)?,
-                else_body: self.body(&s.else_body)?,
+                body: self.scoped(&s.body)?,
+                else_body: self.scoped(&s.else_body)?,
             },
             s.span(),
         )))
@@ -315,7 +356,7 @@ impl<'s> Walk<'s> {
             && let Expr::Var(name) = &call.expr
             && name.id == "namespace"
         {
-            let args = self.args(&call.args)?;
+            let args = self.kept_args(&call.args)?;
             return Ok(Expr::Call(Spanned::new(
                 ast::Call {
                     expr: var(name.id, name.span()),
@@ -324,7 +365,7 @@ impl<'s> Walk<'s> {
                 call.span(),
             )));
         }
-        self.expr(expr)
+        Ok(kept(expr, self.expr(expr)?))
     }
 
     fn expr(&mut self, expr: &Expr<'s>) -> Lowered<Expr<'s>> {
@@ -363,20 +404,18 @@ impl<'s> Walk<'s> {
             },
             Expr::BinOp(s) => self.binary(s)?,
             Expr::Compare(s) => self.chain(s)?,
-            Expr::IfExpr(s) => {
+            Expr::IfExpr(s) => self.within(true, |walk| {
                 let false_expr = match &s.false_expr {
-                    Some(e) => Some(self.expr(e)?),
+                    Some(e) => Some(walk.expr(e)?),
                     None => None,
                 };
-                Expr::IfExpr(Spanned::new(
-                    ast::IfExpr {
-                        test_expr: self.expr(&s.test_expr)?,
-                        true_expr: self.expr(&s.true_expr)?,
-                        false_expr,
-                    },
-                    s.span(),
-                ))
-            }
+                let lowered = ast::IfExpr {
+                    test_expr: walk.expr(&s.test_expr)?,
+                    true_expr: walk.expr(&s.true_expr)?,
+                    false_expr,
+                };
+                Ok(Expr::IfExpr(Spanned::new(lowered, s.span())))
+            })?,
             Expr::Filter(s) => {
                 let Some(value) = &s.expr else {
                     return refuse("filter:chain", s.span());
@@ -546,7 +585,11 @@ impl<'s> Walk<'s> {
         value: Option<Expr<'s>>,
     ) -> Lowered<Expr<'s>> {
         if !filters::NAMES.contains(&s.name) {
-            return refuse(format!("filter:{}", s.name), s.span());
+            if !(self.in_branch || UNPROVED_FILTERS.contains(&s.name)) {
+                return refuse(format!("filter:{}", s.name), s.span());
+            }
+            let args = self.args(&s.args)?;
+            return Ok(deferred("filter", value, args, s.span()));
         }
         Ok(Expr::Filter(Spanned::new(
             ast::Filter {
@@ -560,7 +603,11 @@ impl<'s> Walk<'s> {
 
     fn test(&mut self, s: &Spanned<ast::Test<'s>>) -> Lowered<Expr<'s>> {
         if !tests::NAMES.contains(&s.name) {
-            return refuse(format!("test:{}", s.name), s.span());
+            if !(self.in_branch || UNPROVED_TESTS.contains(&s.name)) {
+                return refuse(format!("test:{}", s.name), s.span());
+            }
+            let (value, args) = (self.expr(&s.expr)?, self.args(&s.args)?);
+            return Ok(deferred("test", Some(value), args, s.span()));
         }
         let expr = match &s.expr {
             // Whether a macro, a global or a namespace is defined can be asked of it.
@@ -664,7 +711,11 @@ impl<'s> Walk<'s> {
                 }
                 let is_macro = self.scope.is_macro(name.id);
                 if !is_macro && !functions::NAMES.contains(&name.id) {
-                    return refuse(format!("function:{}", name.id), s.span());
+                    if name.id == "loop" || SPECIAL_NAMES.contains(&name.id) {
+                        return refuse(format!("function:{}", name.id), s.span());
+                    }
+                    let args = self.args(&s.args)?;
+                    return Ok(deferred("function", None, args, s.span()));
                 }
                 if name.id == "strftime_now" {
                     self.clock_format(s);
@@ -680,8 +731,9 @@ impl<'s> Walk<'s> {
                 {
                     return refuse(format!("{}:call", base.id), s.span());
                 }
-                if !methods::NAMES.contains(&method.name) {
-                    return refuse(format!("method:{}", method.name), s.span());
+                if !methods::is_method_name(method.name) {
+                    let (object, args) = (self.expr(&method.expr)?, self.args(&s.args)?);
+                    return Ok(deferred("method", Some(object), args, s.span()));
                 }
                 if let Some(CallArg::Pos(needle)) = s.args.first() {
                     match method.name {
@@ -719,7 +771,7 @@ impl<'s> Walk<'s> {
         name: &Spanned<ast::Var<'s>>,
         s: &Spanned<ast::Call<'s>>,
     ) -> Lowered<Expr<'s>> {
-        let args = self.args(&s.args)?.into_iter().enumerate();
+        let args = self.kept_args(&s.args)?.into_iter().enumerate();
         let defined = |e: Expr<'s>| {
             let span = e.span();
             operator("op:defined", e, vec![], span)
@@ -751,6 +803,19 @@ impl<'s> Walk<'s> {
         {
             self.clock_formats.push(format.to_owned());
         }
+    }
+
+    /// Arguments that outlive the call.
+    fn kept_args(&mut self, args: &[CallArg<'s>]) -> Lowered<Vec<CallArg<'s>>> {
+        let lowered = self.args(args)?.into_iter().zip(args);
+        let keep = |(lowered, arg): (CallArg<'s>, &CallArg<'s>)| match (lowered, arg) {
+            (CallArg::Pos(e), CallArg::Pos(original)) => CallArg::Pos(kept(original, e)),
+            (CallArg::Kwarg(name, e), CallArg::Kwarg(_, original)) => {
+                CallArg::Kwarg(name, kept(original, e))
+            }
+            (lowered, _) => lowered,
+        };
+        Ok(lowered.map(keep).collect())
     }
 
     fn args(&mut self, args: &[CallArg<'s>]) -> Lowered<Vec<CallArg<'s>>> {
@@ -785,6 +850,55 @@ fn operator<'s>(name: &'s str, value: Expr<'s>, args: Vec<Expr<'s>>, span: Span)
         },
         span,
     ))
+}
+
+/// What is not proved, but wrong only if it is reached: then the reference serves the call.
+fn deferred<'s>(
+    what: &'static str,
+    value: Option<Expr<'s>>,
+    mut args: Vec<CallArg<'s>>,
+    span: Span,
+) -> Expr<'s> {
+    if let Some(value) = value {
+        args.insert(0, CallArg::Pos(value));
+    }
+    Expr::Filter(Spanned::new(
+        ast::Filter {
+            name: "op:defer",
+            expr: Some(constant(Value::from(what), span)),
+            args,
+        },
+        span,
+    ))
+}
+
+/// `lowered`, or the error that it nests too deep. What a template keeps from one step to the next
+/// passes here, unless `original` says that it holds nothing new: a name, an attribute, a text.
+fn kept<'s>(original: &Expr<'s>, lowered: Expr<'s>) -> Expr<'s> {
+    if !builds(original) {
+        return lowered;
+    }
+    let span = original.span();
+    operator("op:keep", lowered, vec![], span)
+}
+
+/// Whether an expression may put a value into a new container.
+fn builds(expr: &Expr<'_>) -> bool {
+    match expr {
+        Expr::Var(_) | Expr::Const(_) | Expr::UnaryOp(_) | Expr::Test(_) | Expr::Compare(_) => {
+            false
+        }
+        Expr::GetAttr(s) => builds(&s.expr),
+        Expr::GetItem(s) => builds(&s.expr),
+        Expr::Slice(s) => builds(&s.expr),
+        Expr::BinOp(s) if matches!(s.op, BinOpKind::Concat) => false,
+        Expr::BinOp(s) => builds(&s.left) || builds(&s.right),
+        Expr::IfExpr(s) => builds(&s.true_expr) || s.false_expr.as_ref().is_some_and(builds),
+        Expr::Filter(_) => static_type(expr) == Static::Unknown,
+        // Macros and methods of texts make texts, but a method's name does not say whose it is.
+        Expr::Call(s) => !matches!(&s.expr, Expr::Var(name) if name.id != "dict"),
+        Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => true,
+    }
 }
 
 /// The type of an expression where the syntax alone settles it. If the expression fails instead, the

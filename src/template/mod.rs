@@ -21,12 +21,22 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
 use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::semantics::{self, Unproved};
+use crate::semantics::{self, Dict, Unproved, budget};
 use crate::shape::Words;
 
 pub use lower::Refusal;
 
-static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+/// Instructions that a render may execute, for conversations of up to so many messages. Templates may
+/// look at all messages for each message; the last entry holds for every conversation.
+const FUEL: [(usize, u64); 4] = [
+    (400, 20_000_000),
+    (1_200, 100_000_000),
+    (3_000, 500_000_000),
+    (usize::MAX, 2_500_000_000),
+];
+
+/// The environments, one for each entry of [`FUEL`].
+static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
     let mut env = semantics::environment();
     env.add_filter("op:defined", |value: Value| {
         if value.is_undefined() {
@@ -35,8 +45,34 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
             Ok(value)
         }
     });
-    env
+    FUEL.map(|(_, fuel)| {
+        let mut env = env.clone();
+        env.set_fuel(Some(fuel));
+        env
+    })
 });
+
+/// Bytes that a render may read and make, see [`budget`]: a constant, some copies of the whole
+/// conversation, and one for each message (a template may collect its text step by step).
+fn allowance(messages: &[Value]) -> u64 {
+    let bytes: u64 = messages.iter().map(|message| weight(message)).sum();
+    let count = messages.len() as u64;
+    (512 << 20) + bytes.saturating_mul(64 + 2 * count) + 1024 * count.saturating_mul(count)
+}
+
+fn weight(value: &Value) -> u64 {
+    if let Some(text) = value.as_str() {
+        return text.len() as u64;
+    }
+    if let Some(dict) = value.downcast_object_ref::<Dict>() {
+        let entries = dict.entries().iter();
+        return entries.map(|(_, value)| 16 + weight(value)).sum();
+    }
+    match value.downcast_object_ref::<Vec<Value>>() {
+        Some(items) => items.iter().map(|item| 16 + weight(item)).sum(),
+        None => 16,
+    }
+}
 
 static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
     SyntaxConfig::builder()
@@ -75,7 +111,7 @@ pub enum Fault {
 }
 
 static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut env = ENVIRONMENT.clone();
+    let mut env = ENVIRONMENTS[0].clone();
     env.add_filter("trim", |value: Value| value);
     env
 });
@@ -125,22 +161,29 @@ impl ChatTemplate {
 
     /// Renders one call.
     pub fn render(&self, call: Call) -> Result<String, Reason> {
+        let bytes = allowance(&call.messages);
+        let size = call.messages.len();
         let context = call.into_context();
         let program = self.compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
         let mut out = machinery::make_string_output(&mut text);
         let environment = match self.fault {
             Some(Fault::Filter) => &FAULTY_ENVIRONMENT,
-            _ => &ENVIRONMENT,
+            _ => {
+                let fitting = FUEL.iter().position(|(most, _)| size <= *most);
+                &ENVIRONMENTS[fitting.unwrap_or(0)]
+            }
         };
-        let result = machinery::eval(
-            environment,
-            &program.instructions,
-            context,
-            &program.blocks,
-            &mut out,
-            AutoEscape::None,
-        );
+        let result = budget::within(bytes, || {
+            machinery::eval(
+                environment,
+                &program.instructions,
+                context,
+                &program.blocks,
+                &mut out,
+                AutoEscape::None,
+            )
+        });
         match result {
             Ok(_) => {
                 drop(out);
@@ -173,6 +216,9 @@ fn render_reason(error: &Error) -> Reason {
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(Unproved(code)) = cause.downcast_ref::<Unproved>() {
+            if *code == budget::EXCEEDED {
+                return Reason::new(Category::Limit, "work");
+            }
             return Reason::new(Category::Render, *code);
         }
         source = cause.source();
@@ -182,7 +228,7 @@ fn render_reason(error: &Error) -> Reason {
         ErrorKind::UnknownMethod => "unknown-method",
         ErrorKind::UnknownFunction => "unknown-function",
         ErrorKind::InvalidOperation => "invalid-operation",
-        ErrorKind::OutOfFuel => "fuel",
+        ErrorKind::OutOfFuel => return Reason::new(Category::Limit, "work"),
         ErrorKind::CannotUnpack => "unpack",
         ErrorKind::TooManyArguments | ErrorKind::MissingArgument => "arguments",
         _ => "error",
@@ -248,6 +294,10 @@ mod tests {
             ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
             ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
             (
+                "{% for a in b %}{% continue %}{% else %}x{% endfor %}",
+                "for:else",
+            ),
+            (
                 "{% for a in b if loop %}x{% endfor %}",
                 "for:loop-in-filter",
             ),
@@ -279,8 +329,15 @@ mod tests {
             ("{{ namespace() }}", "namespace:value"),
             ("{{ x|nosuch }}", "filter:nosuch"),
             ("{{ x is nosuch }}", "test:nosuch"),
-            ("{{ x.nosuch() }}", "method:nosuch"),
-            ("{{ nosuch() }}", "function:nosuch"),
+            (
+                "{% if y %}{% for a in b %}{{ x|nosuch }}{% endfor %}{% endif %}",
+                "filter:nosuch",
+            ),
+            (
+                "{% if y %}{% set z %}{{ x is nosuch }}{% endset %}{% endif %}",
+                "test:nosuch",
+            ),
+            ("{{ caller() }}", "function:caller"),
             ("{{ x[0]() }}", "call:expression"),
             ("{{ lipsum }}", "name:lipsum"),
             ("{{ self.x }}", "name:self"),
@@ -316,6 +373,19 @@ mod tests {
         }
     }
 
+    /// jinja2 knows these, or accepts them there, as long as they are not reached.
+    #[test]
+    fn what_may_not_be_reached_compiles() {
+        for source in [
+            "{% if x %}{{ x|nosuch }}{% elif x is nosuch %}{% endif %}",
+            "{% for a in b %}{% if x %}{{ x|nosuch(a) }}{% endif %}{% endfor %}",
+            "{{ (x|nosuch) if x else 1 }}",
+            "{{ x|pprint }}{{ x is filter }}{{ x.nosuch() }}{{ nosuch(1) }}",
+        ] {
+            assert_eq!(refusal(source), None, "{source}");
+        }
+    }
+
     #[test]
     fn names_that_are_read_first_may_be_set_later() {
         for source in [
@@ -333,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_line_of_a_refusal_is_that_of_the_construct() {
-        let refusal = ChatTemplate::compile("a\n{{ b }}\n{{ c.nosuch() }}").err();
+        let refusal = ChatTemplate::compile("a\n{{ b }}\n{{ c|nosuch }}").err();
         assert_eq!(refusal.map(|r| r.line), Some(3));
     }
 

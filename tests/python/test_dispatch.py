@@ -134,7 +134,11 @@ FORMS: dict[str, Form] = {
     "a later message is no dict": form([*MESSAGES, "hello"], reason="value:message"),
     # parameters
     "assistant mask": form(
-        MESSAGES, chat_template=GENERATION, return_dict=True, return_assistant_tokens_mask=True, reason="value:assistant_mask"
+        MESSAGES,
+        chat_template=GENERATION,
+        return_dict=True,
+        return_assistant_tokens_mask=True,
+        reason="value:assistant_mask",
     ),
     "assistant mask without dict": form(
         MESSAGES, return_dict=False, return_assistant_tokens_mask=True, reason="value:assistant_mask"

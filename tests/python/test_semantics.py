@@ -588,8 +588,8 @@ METHODS: dict[str, str] = {
     "zfill": "'-1'.zfill(4)",
 }
 REFUSED_METHODS = [
-    *("append", "clear", "encode", "extend", "format_map", "insert", "pop", "popitem", "remove", "reverse"),
-    *("setdefault", "sort", "translate", "update"),
+    *("append", "clear", "encode", "extend", "format_map", "fromkeys", "insert", "maketrans", "pop", "popitem"),
+    *("remove", "reverse", "setdefault", "sort", "translate", "update"),
 ]
 """Listed, because a template may hold a call of them that it does not reach: `{% if 'x' is not defined %}`."""
 
@@ -698,12 +698,17 @@ def test_every_listed_name_has_an_example() -> None:
     assert set(FILTERS) == set(NATIVE_FILTERS)
     assert {*TESTS, *SYMBOLS} == set(NATIVE_TESTS)
     for module, examples in listed.items():
-        source = Path(__file__).parents[2] / "src" / "semantics" / f"{module}.rs"
+        file = "attributes" if module == "methods" else module
+        source = Path(__file__).parents[2] / "src" / "semantics" / f"{file}.rs"
         if not source.exists():
             pytest.skip("the Rust sources are not here")
         text = source.read_text(encoding="utf-8")
         table = re.search(r"pub const NAMES: &\[&str\] = &\[\s*([^$\]]*?)\];", text)
         names = set(re.findall(r'"([^"]+)"', table[1])) if table else set()
+        for kind in ("STR", "LIST", "DICT") if module == "methods" else ():
+            of_kind = re.search(rf"const {kind}: &\[&str\] = &\[(.*?)\];", text, re.DOTALL)
+            assert of_kind
+            names |= set(re.findall(r'"([^"]+)"', of_kind[1]))
         names = names or set(re.findall(r'^ +"([^"]+)" => \|', text, re.MULTILINE)) | set(
             re.findall(r'^ +"(map)" => map', text, re.MULTILINE)
         )
@@ -736,6 +741,12 @@ STEPS = [
     ("{% for k in v %}{{ k }}{{ v[k] }}{{ loop.length }}{% endfor %}", {"a": 1, "b": 2}, "native"),
     ("{% for x in range(3) %}{{ x }}{{ loop.revindex }}{{ loop.last }}{% endfor %}", None, "native"),
     ("{{ v|groupby('a') }}", [{"a": 1}], "refused"),
+    ("{% if v %}{{ v|nosuch }}{% else %}a{% endif %}", [], "native"),
+    ("{% if v %}{{ v|nosuch }}{% else %}a{% endif %}", [1], "refused"),
+    ("{% if v %}{% for x in v %}{{ x|nosuch }}{% endfor %}{% else %}a{% endif %}", [], "refused"),
+    ("{{ (v|nosuch) if v else 'a' }}{{ 'b' if not v else v is nosuch }}", [], "native"),
+    ("{% if v %}{{ v|pprint }}{{ v.nosuch() }}{{ nosuch(v) }}{{ 'x' is filter }}{% endif %}a", [], "native"),
+    ("{% if v %}{{ v.nosuch() }}{% endif %}a", [1], "refused"),
 ]
 
 

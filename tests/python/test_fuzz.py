@@ -1,0 +1,69 @@
+# ruff: noqa: E501  # templates of one line
+"""The fuzzer, for a few seconds on fixed seeds, and what it found before.
+
+`fuzzing.py` says what is generated and how to run it for long.
+"""
+
+import random
+
+import pytest
+
+import fuzzing
+from fuzzing import Case
+
+CASES = 2000
+# The text of both sides where ours has one; else only that ours is refused.
+FOUND = {
+    "a plus before the end of an expression": "{{ a +}}",
+    "loop without a target": "{% for in c %}x{% endfor %}",
+    "targets that end in a comma": "{% for x, in c %}{{ x }}{% endfor %}",
+    "every iteration left early": "{% for x in c %}{% continue %}{% else %}none{% endfor %}",
+    "set in a filter block": "{% filter upper %}{% set a = 1 %}{% endfilter %}{{ a }}",
+    "set in a set block": "{% set b %}{% set a = 1 %}{% endset %}{{ a }}{{ b }}",
+    "a block set that reads itself": "{% set a %}{{ a }}{% endset %}{{ a }}",
+    "read in a loop, set later": "{% for x in c %}{{ a }}{% endfor %}{% set a = 2 %}",
+    "read in the condition of a loop, set later": "{% for x in c if a %}{{ x }}{% endfor %}{% set a = 2 %}",
+    "read in a with, set later": "{% with b = 1 %}{{ a }}{% endwith %}{% set a = 2 %}",
+    "read in a generation tag, set later": "{% generation %}{{ a }}{% endgeneration %}{% set a = 2 %}",
+    "set in every branch": "{% if c %}{{ a }}{% set a = 1 %}{% elif b %}{% set a = 4 %}{% else %}{% set a = 2 %}{% endif %}",
+    "read in a loop before a branch sets it": "{% for x in c %}{{ a }}{% endfor %}{% if c %}{% set a = 1 %}{% endif %}",
+}
+"""One template for each kind of difference that it found, as small as it gets."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_before(name: str) -> None:
+    for variables in ({"a": "A", "c": [1, 2]}, {"a": "", "b": 1, "c": []}, {"c": [(1,), (2,)]}):
+        result = fuzzing.run(Case(FOUND[name], [], variables))
+        assert result.verdict in {"equal", "refused"}, result.detail
+
+
+def test_nothing_new() -> None:
+    seen = dict.fromkeys(("equal", "refused", "skipped"), 0)
+    for seed in range(CASES):
+        case = fuzzing.case(seed)
+        result = fuzzing.run(case)
+        assert result.verdict != "different", f"seed {seed}: {case.source!r} {case.variables!r} {result.detail}"
+        seen[result.verdict] += 1
+    # A generator whose templates are all refused finds nothing.
+    assert seen["equal"] > CASES // 10, seen
+
+
+def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    from turntrie import _native  # noqa: PLC0415  # the original of what is replaced below
+
+    class Faulty:
+        def __new__(cls, source: str) -> "_native.Template":  # type: ignore[misc]  # a stand-in
+            return _native.Template.with_fault(source, "gate")
+
+    monkeypatch.setattr(fuzzing, "_native", type("Module", (), {"Template": Faulty}))
+    different = [seed for seed in range(400) if fuzzing.run(fuzzing.case(seed)).verdict == "different"]
+    assert different
+    small = fuzzing.reduced(fuzzing.case(different[0]))
+    assert fuzzing.run(small).verdict == "different"
+    assert len(small.source) <= len(fuzzing.case(different[0]).source)
+
+
+def test_a_case_is_a_function_of_its_seed() -> None:
+    assert repr(fuzzing.case(7)) == repr(fuzzing.case(7))
+    assert fuzzing.mutated(random.Random(1), "{{ a }}") == fuzzing.mutated(random.Random(1), "{{ a }}")
