@@ -6,12 +6,9 @@
 use super::compare::Number;
 use super::kind::{Kind, int};
 use super::text::escaped;
-use super::{Result, printf, unproved};
+use super::{Result, budget, printf, unproved};
 use minijinja::Value;
 use minijinja::value::Tuple;
-
-/// The longest string or list that repetition may build.
-const MAX_REPEATED: usize = 1 << 24;
 
 /// `left + right`.
 #[inline]
@@ -72,8 +69,9 @@ fn repeated(kind: &Kind, times: i128) -> Result<Option<Value>> {
         _ => return Ok(None),
     };
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
-    if size.saturating_mul(times) > MAX_REPEATED {
-        return Err(unproved("size"));
+    match kind {
+        Kind::Str(_) => budget::building(size.saturating_mul(times))?,
+        _ => budget::building(size.saturating_mul(times).saturating_mul(budget::ELEMENT))?,
     }
     let times = if size == 0 { 0 } else { times };
     Ok(match kind {
@@ -258,7 +256,7 @@ mod tests {
         assert_eq!(op("mul", -1, "ab"), "");
         assert_eq!(op("mul", list([1]), true), "[1]");
         assert_eq!(op("mul", tuple([1]), 2), "(1, 1)");
-        assert_eq!(op("mul", "x", 1_000_000_000), "!size");
+        assert_eq!(op("mul", "x", 10_000_000_000_i64), "!limit:work");
     }
 
     #[test]

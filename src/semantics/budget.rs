@@ -22,7 +22,7 @@ pub const EXCEEDED: &str = "limit:work";
 const MAX_NESTING: usize = 200;
 
 /// What an element of a container costs, in bytes.
-const ELEMENT: usize = 64;
+pub(super) const ELEMENT: usize = 64;
 
 /// What reading is cheaper than making.
 const READING: usize = 8;
@@ -56,6 +56,16 @@ pub(super) fn spend(bytes: usize) -> Result<()> {
             Ok(())
         }
         None => Err(unproved(EXCEEDED)),
+    }
+}
+
+/// Fails if `bytes` more are too many; what is built is charged when it is there.
+#[inline]
+pub(super) fn building(bytes: usize) -> Result<()> {
+    const MOST: u64 = 1 << 32;
+    match bytes as u64 <= LEFT.get().min(MOST) {
+        true => Ok(()),
+        false => Err(unproved(EXCEEDED)),
     }
 }
 

@@ -77,7 +77,10 @@ impl Style {
         if depth > MAX_DEPTH {
             return Err(unproved("depth"));
         }
-        budget::reads(std::slice::from_ref(value))?;
+        budget::visit(1)?;
+        if let Some(text) = value.as_str() {
+            budget::spend(text.len())?;
+        }
         match Kind::of(value) {
             Kind::None => out.push_str("null"),
             Kind::Bool(true) => out.push_str("true"),

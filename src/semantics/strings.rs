@@ -10,8 +10,8 @@ use super::{Result, attributes, budget, casing, text as texts, unproved};
 use minijinja::Value;
 use minijinja::value::Tuple;
 
-/// The longest text that padding may build.
-const MAX_WIDTH: usize = 1 << 20;
+/// A replacement that cannot make a longer text than this is not counted first.
+const SMALL: usize = 1 << 20;
 
 /// Calls method `name` of the string `value`, whose text is `text`.
 pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments) -> Result {
@@ -238,7 +238,7 @@ pub(super) fn replace(value: &Value, text: &str, old: &str, new: &str, count: i1
     }
     // Only what could grow much is counted first.
     let most = text.len() / old.len().max(1) + 1;
-    if most.saturating_mul(new.len()) > MAX_WIDTH {
+    if most.saturating_mul(new.len()) > SMALL {
         let found = text.matches(old).count();
         let found = usize::try_from(count).map_or(found, |count| count.min(found));
         budget::spend(found.saturating_mul(new.len()))?;
@@ -345,9 +345,6 @@ fn join(separator: &str, parts: &Value) -> Result {
 
 fn expand_tabs(text: &str, size: i128) -> Result<String> {
     let size = usize::try_from(size.max(0)).unwrap_or(usize::MAX);
-    if size > MAX_WIDTH {
-        return Err(unproved("size"));
-    }
     let (mut out, mut column) = (String::with_capacity(text.len()), 0);
     for c in text.chars() {
         match c {
@@ -373,9 +370,7 @@ fn expand_tabs(text: &str, size: i128) -> Result<String> {
 
 fn missing(text: &str, width: i128) -> Result<usize> {
     let width = usize::try_from(width.max(0)).unwrap_or(usize::MAX);
-    if width > MAX_WIDTH {
-        return Err(unproved("size"));
-    }
+    budget::building(width.saturating_mul(4))?;
     Ok(width.saturating_sub(text.chars().count()))
 }
 

@@ -57,7 +57,7 @@ static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
 fn allowance(messages: &[Value]) -> u64 {
     let bytes: u64 = messages.iter().map(|message| weight(message)).sum();
     let count = messages.len() as u64;
-    (512 << 20) + bytes.saturating_mul(64 + 2 * count) + 1024 * count.saturating_mul(count)
+    (256 << 20) + bytes.saturating_mul(64 + 2 * count) + 1024 * count.saturating_mul(count)
 }
 
 fn weight(value: &Value) -> u64 {

@@ -20,6 +20,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -605,7 +606,7 @@ def run(tested: Case) -> Result:  # noqa: PLR0911  # one return a verdict
     if prompt.reason is not None:
         return Result("different" if prompt.reason.startswith("panic") else "refused", prompt.reason)
     try:
-        with limited(5):
+        with limited(5), warnings.catch_warnings(action="ignore"):
             compiled = chat_template_utils._compile_jinja_template(tested.source)
             theirs = compiled.render(messages=tested.messages, **tested.variables)
     except (Slow, MemoryError):
