@@ -1,0 +1,81 @@
+"""Every adapter, turn by turn: the ids, or the exception, of the system's own path, and natively.
+
+In CI a few models and the first turns of a few conversations of each kind. All of them, by hand:
+`python benches/adapters_parity.py --help`.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+
+import adapter_models
+import episodes
+import real_data
+from adapter_paths import SYSTEMS
+from turntrie.cli import recordings
+from turntrie.cli.recordings import Recording
+
+MODELS = ("demo", "qwen3", "qwen3.5", "llama-3.1", "deepseek-v3.1", "glm-4.7-flash")
+TURNS = 4
+RECORDED = {
+    "nemo_gym_swe.jsonl.xz": 1,
+    "nemo_gym_tools.jsonl.xz": 2,
+    "nemo_gym_chat.jsonl.xz": 1,
+    "tau_bench_airline.jsonl.xz": 1,
+    "openhands_sdk_requests.jsonl.xz": 2,
+    "bfcl_parallel.jsonl.xz": 2,
+    "api_bank.jsonl.xz": 1,
+    "crosswoz_zh.jsonl.xz": 1,
+    "unicode_stress.jsonl": 12,
+}
+
+
+def conversations(name: str) -> Iterator[Recording]:
+    """Generated and recorded conversations, their first turns, in a spelling that the template renders."""
+    plain = adapter_models.plain(name)
+    for seed in (31, 32):
+        yield episodes.fitting(plain, episodes.own(turns=9, seed=seed))
+    folder = real_data.folder("TURNTRIE_CONVERSATIONS")
+    for file, count in RECORDED.items() if folder else ():
+        for recording in islice(recordings.read(folder / file), count):
+            yield spelled(plain, recording.first(TURNS))
+
+
+def spelled(plain: Any, recording: Recording) -> Recording:
+    """The recording with arguments as the template takes them; as they came if it takes neither."""
+    for arguments in ("dict", "str"):
+        shape = recording.spelled(arguments)
+        if episodes.outcome(plain, episodes.Call(shape.messages, shape.tools, {"tokenize": False}))[0] == "returned":
+            return shape
+    return recording
+
+
+def outcome(call: Callable[..., Any], *args: Any, **keywords: Any) -> tuple[Any, ...]:
+    """Ids and their type, or class and text of the exception."""
+    try:
+        value = call(*args, **keywords)
+    except Exception as error:  # noqa: BLE001  # whatever it is must be the same on both sides
+        return ("raised", type(error), str(error))
+    assert set(map(type, value)) <= {int}, "ids must be plain integers"
+    return ("returned", type(value), value)
+
+
+@pytest.mark.fallback  # for turns that a template refuses: then transformers has to speak
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("name", adapter_models.needs(*MODELS))
+def test_turn_by_turn(name: str, system: str) -> None:
+    plain, tok = adapter_models.plain(name), adapter_models.ours(name)
+    returned = 0
+    for recording in conversations(name):
+        own, ours = SYSTEMS[system].own(plain), SYSTEMS[system].ours(tok)
+        for end in recording.asks():
+            messages = recording.messages[:end]
+            wanted = outcome(own, messages, recording.tools)
+            before = real_data.fallbacks()
+            assert outcome(ours, messages, recording.tools) == wanted, f"{recording.name}, {end} messages"
+            if wanted[0] == "returned":
+                assert real_data.fallbacks() == before, f"{recording.name}, {end} messages"
+                returned += 1
+    assert returned > 10
