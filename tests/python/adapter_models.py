@@ -33,9 +33,12 @@ def needs(*names: str) -> list[Any]:
         pytest.param(
             name,
             id=name,
-            marks=[] if name == DEMO else [pytest.mark.real_model, pytest.mark.skipif(
-                directory(name) is None, reason=f"needs {name} in TURNTRIE_MODELS"
-            )],
+            marks=[]
+            if name == DEMO
+            else [
+                pytest.mark.real_model,
+                pytest.mark.skipif(directory(name) is None, reason=f"needs {name} in TURNTRIE_MODELS"),
+            ],
         )
         for name in names
     ]

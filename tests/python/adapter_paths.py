@@ -126,7 +126,12 @@ def _trl_own(tok: Any) -> Route:
     def ids(messages: Messages, tools: Any, **keywords: Any) -> list[int]:
         return list(
             tok.apply_chat_template(
-                messages, return_dict=False, add_generation_prompt=True, tools=tools or None, chat_template=None, **keywords
+                messages,
+                return_dict=False,
+                add_generation_prompt=True,
+                tools=tools or None,
+                chat_template=None,
+                **keywords,
             )
         )
 
@@ -134,9 +139,7 @@ def _trl_own(tok: Any) -> Route:
 
 
 def _trl_ours(tok: Any) -> Route:
-    return lambda messages, tools, **keywords: trl.prompt_ids(
-        tok, messages, tools=tools, chat_template_kwargs=keywords
-    )
+    return lambda messages, tools, **keywords: trl.prompt_ids(tok, messages, tools=tools, chat_template_kwargs=keywords)
 
 
 SYSTEMS = {
@@ -149,8 +152,10 @@ SYSTEMS = {
 }
 
 
-def slime_delta(tok: Any, messages: Messages, *, include_generation_prompt: bool = False) -> tuple[list[int], list[int]]:
-    """slime's delta of the last message, in the plainest words: renders, cuts text, encodes what is left."""
+def slime_delta(
+    tok: Any, messages: Messages, *, include_generation_prompt: bool = False
+) -> tuple[list[int], list[int]]:
+    """Slime's delta of the last message, in the plainest words: renders, cuts text, encodes what is left."""
     if not messages:
         raise ValueError("Cannot calculate a token delta for an empty conversation")
 

@@ -65,9 +65,9 @@ class Episode:
 
     def refused(self, *messages: dict[str, Any], tools: Any = None) -> tuple[type[BaseException], str]:
         """What both ways raise."""
-        with pytest.raises(Exception) as own:  # noqa: PT011, PT012  # whatever it is, it must be the same
+        with pytest.raises(Exception) as own:  # noqa: PT011  # whatever it is, it must be the same
             self._own(list(messages), tools)
-        with pytest.raises(own.type) as ours:  # noqa: PT012  # same
+        with pytest.raises(own.type) as ours:  # same
             self._ours(list(messages), tools)
         assert type(ours.value) is type(own.value)
         assert str(ours.value) == str(own.value)
@@ -407,9 +407,7 @@ def test_18_an_assistant_mask_goes_to_transformers() -> None:
 
 
 @pytest.mark.parametrize("name", adapter_models.needs("gpt-oss"))
-def test_18_templates_with_macros_and_a_clock_are_native(
-    name: str, system: str, frozen_clock: None
-) -> None:
+def test_18_templates_with_macros_and_a_clock_are_native(name: str, system: str, frozen_clock: None) -> None:
     del frozen_clock
     episode = Episode(name, system)
     first = episode.ids(user(), tools=TOOLS)

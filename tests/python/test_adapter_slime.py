@@ -22,7 +22,9 @@ class Scripted:
         self.prompts = list(prompts)
         self.calls: list[Any] = []
 
-    def apply_chat_template(self, messages: Any, tools: Any = None, tokenize: Any = None, add_generation_prompt: Any = None) -> Any:
+    def apply_chat_template(
+        self, messages: Any, tools: Any = None, tokenize: Any = None, add_generation_prompt: Any = None
+    ) -> Any:
         self.calls.append((messages, tools, tokenize, add_generation_prompt))
         return self.prompts.pop(0)
 

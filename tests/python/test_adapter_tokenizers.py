@@ -121,7 +121,9 @@ def test_a_class_with_a_method_of_its_own_gets_only_the_callers_keywords() -> No
         slime.render_token_ids(MESSAGES, tok, tools=None)
 
     class Three(toys.Overriding):
-        def apply_chat_template(self, messages: Any, tools: Any = None, tokenize: bool = True, add_generation_prompt: bool = True) -> Any:
+        def apply_chat_template(
+            self, messages: Any, tools: Any = None, tokenize: bool = True, add_generation_prompt: bool = True
+        ) -> Any:
             return [tokenize, len(messages), 7]
 
     tok = toys.fresh(Three)

@@ -11,7 +11,10 @@ from adapter_paths import MAJOR
 from turntrie.adapters import trl
 
 USER = [{"role": "user", "content": "hi"}]
-RESULTS = [{"role": "tool", "name": "look_up", "content": "found"}, {"role": "tool", "name": "look_up", "content": "<|end|>"}]
+RESULTS = [
+    {"role": "tool", "name": "look_up", "content": "found"},
+    {"role": "tool", "name": "look_up", "content": "<|end|>"},
+]
 
 
 def look_up(word: str, times: int = 1) -> str:
@@ -101,11 +104,14 @@ def test_suffixes_and_the_check_are_trls_own(name: str) -> None:
     assert got[1:] in ((bool, True), (bool, False))
 
 
-@pytest.mark.parametrize(("name", "preserving"), [
-    pytest.param(name, value, marks=p.marks, id=name)
-    for name, value in (("demo", True), ("qwen3", False), ("qwen3.5", True))
-    for p in adapter_models.needs(name)
-])
+@pytest.mark.parametrize(
+    ("name", "preserving"),
+    [
+        pytest.param(name, value, marks=p.marks, id=name)
+        for name, value in (("demo", True), ("qwen3", False), ("qwen3.5", True))
+        for p in adapter_models.needs(name)
+    ],
+)
 def test_known_answers(name: str, preserving: bool) -> None:
     assert trl.is_chat_template_prefix_preserving(adapter_models.ours(name)) is preserving
 
