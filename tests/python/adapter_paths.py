@@ -32,7 +32,8 @@ class System(NamedTuple):
 def _slime_own(tok: Any) -> Route:
     def ids(messages: Messages, tools: Any) -> list[int]:
         encoded = tok.apply_chat_template(messages, tools=tools, tokenize=True, add_generation_prompt=True)
-        return list(encoded["input_ids"] if "input_ids" in encoded else encoded)
+        held = "input_ids" in encoded  # of a list of ids, this is false
+        return list(encoded["input_ids"] if held else encoded)
 
     return ids
 

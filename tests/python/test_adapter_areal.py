@@ -1,6 +1,7 @@
 """AReaL's contract: the one function under both majors, and the renderer that hands out base ids."""
 
 import copy
+import itertools
 import pickle
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_a_double_behaves_as_the_installed_major_does() -> None:
         def __init__(self, value: Any) -> None:
             self.value, self.seen = value, []
 
-        def apply_chat_template(self, messages: Any, **keywords: Any) -> Any:
+        def apply_chat_template(self, _: Any, **keywords: Any) -> Any:
             self.seen.append(keywords)
             return self.value
 
@@ -99,7 +100,7 @@ def test_every_turn_is_the_full_render_with_base_ids_to_go_on_from(name: str) ->
     recording = episodes.fitting(plain, episodes.own(turns=10, seed=44))
     ends = recording.asks()
     prompt, base = Render.render_initial(tok, recording.messages[: ends[0]], recording.tools)
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in itertools.pairwise(ends):
         assert isinstance(base, list)
         delta = recording.messages[start:end]
         # Both ways to say what came before.
@@ -132,7 +133,7 @@ def test_what_cannot_be_known_is_none() -> None:
     _, base = Render.render_initial(tok, USER)
     assert Render.render_incremental(tok, base, []) is None
     assert Render.render_incremental(tok, list(base), USER) is None, "plain ids do not say which messages they are"
-    assert Render.render_incremental(tok, base + [1], USER) is None
+    assert Render.render_incremental(tok, [*base, 1], USER) is None
     assert Render.render_concat_child_tokens(tok, USER, USER) is None
 
 

@@ -152,7 +152,7 @@ def test_02_the_text_of_a_user_message_decides_not_its_role(name: str, system: s
 # --- 3 ---
 
 
-@pytest.mark.parametrize("name", adapter_models.needs("demo", "qwen3", "llama-3.1", "glm-4.7-flash"))
+@pytest.mark.parametrize("name", adapter_models.needs("demo", "qwen3", "glm-4.7-flash"))
 def test_03_a_tool_added_between_turns_reaches_the_model(name: str, system: str) -> None:
     episode = Episode(name, system)
     turn = [user(), answer("", tool_calls=[call()]), result()]
@@ -372,6 +372,10 @@ def test_17_null_empty_and_missing_contents_and_foreign_keys_are_one_prompt(name
 
 # --- 18 ---
 
+MACROS = (
+    "{% macro say(role, text) %}<|turn|>{{ role }}: {{ text }}{% endmacro %}"
+    "{{ strftime_now('%d %B %Y') }}{% for m in messages %}{{ say(m.role, m.content) }}{% endfor %}"
+)
 GENERATION = (
     "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}"
     "{% else %}<|turn|>{{ m.content }}{% endif %}{% endfor %}"
@@ -384,7 +388,7 @@ def test_18_a_construct_that_is_not_proved_goes_to_transformers_with_its_name() 
     for source, reason in (
         ("{{ messages|pprint }}", "template:filter:pprint"),
         (GENERATION, None),
-        ("<|turn|>{{ strftime_now('%Y') }}{{ messages[0].content }}", None),
+        (MACROS, None),
     ):
         plain.chat_template = tok.chat_template = source
         for name, system in SYSTEMS.items():
@@ -404,14 +408,3 @@ def test_18_an_assistant_mask_goes_to_transformers() -> None:
     assert encoded["assistant_masks"] == want["assistant_masks"]
     assert sum(encoded["assistant_masks"]) > 0
     assert set(real_data.fallbacks() - before) == {"call:mask"}
-
-
-@pytest.mark.parametrize("name", adapter_models.needs("gpt-oss"))
-def test_18_templates_with_macros_and_a_clock_are_native(name: str, system: str, frozen_clock: None) -> None:
-    del frozen_clock
-    episode = Episode(name, system)
-    first = episode.ids(user(), tools=TOOLS)
-    turn = [user(), answer("", tool_calls=[call({"x": 1})]), result()]
-    second = episode.ids(*turn, tools=TOOLS)
-    assert len(second) > len(first)
-    assert "a result" in episode.text(second)

@@ -58,7 +58,7 @@ def test_the_last_source_tokenizes_the_prompt_once() -> None:
 
     assert nemo.resolve(response(logprobs=spelled()), prompt) == WANT
     assert calls == [1]
-    with pytest.raises(TokenBundleError, match="^`prompt_token_ids`"):
+    with pytest.raises(TokenBundleError, match=r"^`prompt_token_ids`"):
         nemo.resolve(response(logprobs=spelled()))
 
 
@@ -182,7 +182,7 @@ def test_several_answers_are_refused_in_the_request() -> None:
     for body in ({}, {"n": None}, {"n": 1}):
         nemo.require_single_choice(body)
     for n in (2, 0, "1"):
-        with pytest.raises(TokenBundleError, match="^`n` must be 1") as error:
+        with pytest.raises(TokenBundleError, match=r"^`n` must be 1") as error:
             nemo.require_single_choice({"n": n})
         assert error.value.field == "n"
 

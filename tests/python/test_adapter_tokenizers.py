@@ -1,7 +1,8 @@
-"""What every adapter does with the tokenizer it is handed: wraps it once, respects a restore, leaves strangers alone."""
+"""What every adapter does with a tokenizer: wraps it once, respects a restore, leaves strangers alone."""
 
 import copy
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -32,8 +33,6 @@ def test_importing_an_adapter_imports_neither_its_system_nor_transformers(name: 
 
 
 def _environment() -> dict[str, str]:
-    import os
-
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
@@ -124,6 +123,7 @@ def test_a_class_with_a_method_of_its_own_gets_only_the_callers_keywords() -> No
         def apply_chat_template(
             self, messages: Any, tools: Any = None, tokenize: bool = True, add_generation_prompt: bool = True
         ) -> Any:
+            del tools, add_generation_prompt
             return [tokenize, len(messages), 7]
 
     tok = toys.fresh(Three)
@@ -152,7 +152,7 @@ def test_a_processor_is_called_as_it_is() -> None:
             self.tokenizer = tokenizer
             self.seen: list[Any] = []
 
-        def apply_chat_template(self, messages: Any, **keywords: Any) -> Any:
+        def apply_chat_template(self, _: Any, **keywords: Any) -> Any:
             self.seen.append(keywords)
             return {"input_ids": [4, 5]}
 

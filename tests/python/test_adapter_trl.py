@@ -88,7 +88,7 @@ def test_a_training_template_and_keywords_reach_the_template() -> None:
     assert plain.decode(ids) == "hicalm<|turn|>"
 
 
-MODELS = ("demo", "qwen3", "qwen3.5", "llama-3.1", "deepseek-v3.1", "glm-4.7-flash")
+MODELS = ("demo", "qwen3", "qwen3.5", "deepseek-v3.1", "glm-4.7-flash")
 
 
 @pytest.mark.fallback  # a template may refuse the made-up call
@@ -119,7 +119,7 @@ def test_known_answers(name: str, preserving: bool) -> None:
 def test_a_suffix_starts_behind_the_end_of_text_token() -> None:
     """What follows it, a newline, belongs to the suffix: the engine stopped before."""
     tok = toys.fresh()
-    tok.eos_token = "<|end|>"
+    tok.eos_token = "<|end|>"  # noqa: S105  # a token of the other kind
     ids = trl.get_tool_suffix_ids(tok, RESULTS[:1])
     assert tok.decode(ids) == "\n<|turn|>tool\n<|result|>\nfound\n<|end_result|><|end|>\n<|turn|>assistant\n"
 
@@ -128,7 +128,7 @@ def test_a_template_that_rewrites_the_call_is_refused() -> None:
     class Double:
         eos_token_id = 2
 
-        def apply_chat_template(self, messages: Any, **keywords: Any) -> list[int]:
+        def apply_chat_template(self, messages: Any, **_: Any) -> list[int]:
             return [len(messages), 2, 9]
 
     assert isinstance(Double(), trl.StoppingTokenizer)
@@ -141,7 +141,8 @@ def test_a_processor_gets_parts_and_returns_a_batch() -> None:
     class Processor:
         tokenizer = None
 
-        def apply_chat_template(self, messages: Any, *, tokenize: bool, return_dict: bool, **keywords: Any) -> Any:
+        def apply_chat_template(self, messages: Any, *, tokenize: bool, return_dict: bool, **_: Any) -> Any:
+            assert (tokenize, return_dict) == (True, False)
             assert all(part["type"] == "text" for message in messages for part in message["content"])
             return [list(range(len(messages)))]
 
