@@ -127,6 +127,26 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "plain logprobs alone": (response(logprobs=spelled(prefix="word")), "choice.logprobs.content[0].token"),
     "a token that is no number": (response(logprobs=spelled([4, "x"])), "choice.logprobs.content[1].token"),
     "a negative token": (response(logprobs=spelled([-4, 5])), "choice.logprobs.content[0].token"),
+    **{
+        f"tokens {tokens}": (
+            response(logprobs={"content": [{"token": token, "logprob": -0.1} for token in tokens]}),
+            f"choice.logprobs.content[{index}].token",
+        )
+        for tokens, index in (
+            (("token_id:1", "2"), 1),
+            (("token_id:1token_id:2", ""), 0),
+            (("token_id:1\ntoken_id:2", "token_id:3"), 0),
+            (("token_id:1\ntoken_id:2",), 0),
+            (("token_id:",), 0),
+            (("token_id:1", "token_id:"), 1),
+            (("token_id:1", "token_id: 2"), 1),
+            (("token_id:1", "token_id:\u0662"), 1),
+            (("token_id:1", "token_id:1_0"), 1),
+            (("xtoken_id:1",), 0),
+            ((None,), 0),
+            ((b"token_id:1",), 0),
+        )
+    },
     "mixed spellings": (
         response(
             told=(PROMPT, GENERATED),
@@ -176,6 +196,13 @@ def test_refused_by_the_name_of_the_field_and_nothing_is_changed(name: str) -> N
         assert error.value.field == field
         assert str(error.value).startswith(f"`{field}` ")
         assert body == before
+
+
+def test_spelled_ids_of_every_length() -> None:
+    for count in (0, 1, 2, 1000):
+        ids = list(range(0, count * 151, 151))
+        bundle = nemo.resolve(response(logprobs=spelled(ids, [-0.5] * count)), lambda: PROMPT)
+        assert bundle == TokenBundle(PROMPT, ids, [-0.5] * count)
 
 
 def test_several_answers_are_refused_in_the_request() -> None:
