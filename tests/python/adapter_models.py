@@ -13,6 +13,7 @@ import pytest
 import transformers
 
 import real_data
+import turntrie
 from turntrie.demo import TOKENIZER
 
 DEMO = "demo"
@@ -51,9 +52,15 @@ def load(name: str) -> Any:
     return transformers.AutoTokenizer.from_pretrained(str(found))
 
 
-@cache
 def plain(name: str) -> Any:
-    """The tokenizer as it is."""
+    """The tokenizer as it is. An oracle that somebody wrapped is none."""
+    tok = _plain(name)
+    assert not turntrie.is_wrapped(tok), f"a test has wrapped the plain {name}"
+    return tok
+
+
+@cache
+def _plain(name: str) -> Any:
     return load(name)
 
 

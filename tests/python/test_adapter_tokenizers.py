@@ -138,6 +138,51 @@ def test_a_subclass_that_changes_ids_is_asked_and_its_ids_kept() -> None:
     assert areal.apply_chat_template(tok, MESSAGES, add_generation_prompt=True) == want
 
 
+class Exchanged:
+    """Stands in front of a backend, as a faster encoder may, and counts what it encodes."""
+
+    def __init__(self, backend: Any) -> None:
+        self.__dict__.update(backend=backend, encoded=0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.backend, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.backend, name, value)
+
+    def encode_batch(self, *args: Any, **keywords: Any) -> Any:
+        self.__dict__["encoded"] += 1
+        return self.backend.encode_batch(*args, **keywords)
+
+
+@pytest.mark.fallback
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_backend_that_somebody_exchanged_encodes_itself(system: str) -> None:
+    plain, tok = toys.fresh(), toys.fresh()
+    tok._tokenizer = Exchanged(tok._tokenizer)
+    ids = SYSTEMS[system].ours(tok)(MESSAGES, None)
+    assert ids == SYSTEMS[system].own(plain)(MESSAGES, None)
+    assert tok._tokenizer.encoded >= 1
+    assert set(toys.fallbacks(tok)) == {"tokenizer:backend"}
+
+
+@pytest.mark.fallback
+def test_a_method_that_somebody_patched_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = toys.fresh()
+    method = type(tok)._encode_plus
+    seen: list[Any] = []
+
+    def patched(self: Any, *args: Any, **keywords: Any) -> Any:
+        seen.append(args)
+        return method(self, *args, **keywords)
+
+    monkeypatch.setattr(type(tok), "_encode_plus", patched)
+    ids = slime.render_token_ids(MESSAGES, tok, tools=None)
+    assert seen
+    assert ids == toys.fresh().apply_chat_template(MESSAGES, add_generation_prompt=True, return_dict=False)
+    assert set(toys.fallbacks(tok)) == {"tokenizer:override:_encode_plus"}
+
+
 def test_a_changed_template_is_seen() -> None:
     tok, plain = toys.fresh(), toys.fresh()
     slime.render_token_ids(MESSAGES, tok, tools=None)

@@ -15,6 +15,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from turntrie import reference
@@ -108,12 +109,13 @@ def call(tok: Any, messages: Any, **keywords: Any) -> Result:
     return Result(tok.apply_chat_template(messages, **keywords), listed=False)
 
 
+@lru_cache(maxsize=1)
 def transformers_major() -> int:
-    """The major version of the transformers in use; 0 if there is none."""
-    loaded = sys.modules.get("transformers")
-    if loaded is None:
+    """The major version of the installed transformers; 0 if there is none."""
+    try:
+        return int(version("transformers").partition(".")[0])
+    except PackageNotFoundError:
         return 0
-    return int(str(loaded.__version__).partition(".")[0])
 
 
 def schemas(tools: Sequence[Any] | None) -> Any:

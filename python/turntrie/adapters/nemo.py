@@ -272,9 +272,12 @@ def _require_text(message: Mapping[str, Any]) -> None:
         return
     if not isinstance(content, list):
         raise ValueError(  # noqa: TRY004  # NeMo-Gym's error
-            f"content of role {role!r} must be a text or a list of text parts, got {type(content).__name__}"
+            "use_completions_api=true requires string or text-block-list content; "
+            f"got {type(content).__name__} for role={role!r}."
         )
     for part in content:
         kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
         if not isinstance(part, Mapping) or kind not in ("text", "input_text"):
-            raise ValueError(f"content of role {role!r} must consist of text parts, got {kind!r}")
+            raise ValueError(
+                f"use_completions_api=true only accepts text content blocks; got block type {kind!r} for role={role!r}."
+            )

@@ -229,9 +229,11 @@ def response_token_ids(response: Mapping[str, Any], choice: Mapping[str, Any]) -
     if prompt is None and generated is None:
         return None
     if generated is None:
-        raise TokenBundleError("choice.token_ids", "is missing, but the response has `prompt_token_ids`")
+        raise TokenBundleError(
+            "choice.token_ids", "is missing: partial token metadata, the response has `prompt_token_ids`"
+        )
     if prompt is None:
-        raise TokenBundleError("prompt_token_ids", "is missing, but the choice has `token_ids`")
+        raise TokenBundleError("prompt_token_ids", "is missing: partial token metadata, the choice has `token_ids`")
     return _ids(prompt, "prompt_token_ids"), _ids(generated, "choice.token_ids")
 
 
