@@ -165,6 +165,16 @@ def test_tokenize_answers_as_the_server_does() -> None:
     assert toys.calls(tok) == {"native": 2, "reference": 0}
 
 
+@pytest.mark.fallback  # continue_final_message is served by transformers
+def test_a_request_that_continues_an_answer_has_the_prompt_that_it_asks_for() -> None:
+    plain, tok = toys.fresh(), toys.fresh()
+    talk = [*USER, {"role": "assistant", "content": "It is"}]
+    body = {"messages": talk, "continue_final_message": True, "add_generation_prompt": False, "temperature": 0}
+    want = plain.apply_chat_template(talk, continue_final_message=True, return_dict=False)
+    assert nemo.InProcessTokenize(tok).prompt_token_ids(body) == want
+    assert plain.decode(want).endswith("It is")
+
+
 def test_tokenize_leaves_the_loop_alone() -> None:
     seen: list[bool] = []
 

@@ -57,6 +57,12 @@ TOKENIZE_CHAT_FIELDS = (
 )
 """What of a chat request decides its prompt, as NeMo-Gym sends it to `/tokenize`."""
 
+_PROMPT_FIELDS = (
+    *TOKENIZE_CHAT_FIELDS,
+    # NeMo-Gym leaves these out and would get the ids of another prompt; a request that has them means them.
+    *("add_generation_prompt", "continue_final_message", "chat_template", "documents"),
+)
+
 
 def apply_chat_template(
     *,
@@ -222,9 +228,7 @@ class InProcessTokenize:
 
     def prompt_token_ids(self, body: Mapping[str, Any]) -> list[int]:
         """The ids of a chat request, from those of its fields that decide its prompt; for `resolve` and `attach`."""
-        ids: list[int] = self.tokenize({field: body[field] for field in TOKENIZE_CHAT_FIELDS if field in body})[
-            "tokens"
-        ]
+        ids: list[int] = self.tokenize({field: body[field] for field in _PROMPT_FIELDS if field in body})["tokens"]
         return ids
 
     def _chat(self, body: Mapping[str, Any]) -> list[int]:
