@@ -1,11 +1,13 @@
 """TRL's contract: functions as tools, the ids of tool results, and its check of a template."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 import adapter_models
 import adapter_paths
+import real_data
 import toys
 from adapter_paths import MAJOR
 from turntrie.adapters import trl
@@ -86,6 +88,39 @@ def test_a_training_template_and_keywords_reach_the_template() -> None:
     ids = trl.prompt_ids(tok, USER, chat_template=source, chat_template_kwargs={"mood": "calm"})
     assert ids == own(plain, USER, None, chat_template=source, mood="calm")
     assert plain.decode(ids) == "hicalm<|turn|>"
+
+
+TEMPLATES = real_data.folder("TURNTRIE_TEMPLATES")
+
+
+@pytest.mark.fallback  # what a template refuses, transformers refuses
+@pytest.mark.skipif(TEMPLATES is None, reason="needs TURNTRIE_TEMPLATES")
+def test_trls_training_templates_are_native_with_functions_as_tools() -> None:
+    """All of them, with their generation tags, on one tokenizer: ids or exceptions as transformers'."""
+    plain, tok = adapter_models.plain("demo"), adapter_models.ours("demo")
+    call = {"type": "function", "function": {"name": "look_up", "arguments": {"word": "x"}}}
+    talks: list[Any] = [
+        USER,
+        [
+            *USER,
+            {"role": "assistant", "content": "c", "tool_calls": [call]},
+            {"role": "tool", "name": "f", "content": "r"},
+        ],
+        [*USER, {"role": "assistant", "content": "c"}, *USER],
+    ]
+    assert TEMPLATES is not None
+    served: Counter[str] = Counter()
+    for path in sorted(TEMPLATES.glob("trl--*_training.jinja")):
+        source = path.read_text(encoding="utf-8")
+        for talk in talks:
+            before = real_data.fallbacks()
+            got = toys.outcome(lambda t=talk, s=source: trl.prompt_ids(tok, t, tools=[look_up], chat_template=s))
+            reasons = real_data.fallbacks() - before
+            want = toys.outcome(lambda t=talk, s=source: own(plain, t, [look_up], chat_template=s))
+            assert got == want, path.name
+            assert not reasons or want[0] == "raised", f"{path.name}: {reasons}"
+            served[want[0]] += 1
+    assert served["returned"] > 40
 
 
 MODELS = ("demo", "qwen3", "qwen3.5", "deepseek-v3.1", "glm-4.7-flash")
