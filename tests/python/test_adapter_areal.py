@@ -128,6 +128,13 @@ def test_changed_tools_and_superseded_reasoning_need_no_guard() -> None:
     assert rendered[0][: len(base)] != base
 
 
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_tools_may_be_any_iterable(kind: Any) -> None:
+    plain, tok = toys.fresh(), toys.fresh()
+    for ids, asked in zip(Render.render_initial(tok, USER, kind(toys.TOOLS)), (True, False), strict=True):
+        assert ids == own(plain, USER, tools=toys.TOOLS, add_generation_prompt=asked)
+
+
 def test_what_cannot_be_known_is_none() -> None:
     tok = toys.fresh()
     _, base = Render.render_initial(tok, USER)

@@ -103,6 +103,8 @@ class IncrementalPromptRenderer:
             Prompt ids, and base ids for the next turn's `render_incremental`.
         """
         keywords = chat_template_kwargs or {}
+        if tools is not None and not isinstance(tools, list):
+            tools = list(tools)  # rendered twice; an iterator would be empty the second time
         prompt = apply_chat_template(tokenizer, messages, tools=tools, add_generation_prompt=True, **keywords)
         base = apply_chat_template(tokenizer, messages, tools=tools, add_generation_prompt=False, **keywords)
         return prompt, BaseTokenIds.of(base, messages)
