@@ -1,8 +1,10 @@
 """What an adapter saves its system: `python benches/adapters.py --help`.
 
-For each system one episode, in a process of its own: every turn by the system's own path on a plain tokenizer, and by
-the adapter on another one, interleaved, ids compared. Reported are the CPU seconds of all turns and the median of the
-warm call, the first call of a turn, over the last ones. Own and ours are the very functions that the tests compare.
+One episode: every turn by the system's own path on a plain tokenizer, and by each adapter on a tokenizer and an engine
+of its own, interleaved, ids compared. Reported are the CPU seconds of all turns and the median of the warm call, the
+first call of a turn, over the last ones. Own and ours are the very functions that the tests compare. Systems whose own
+path is the same call (slime's and AReaL's returns the installed default, NeMo's and TRL's a list) share the one that is
+timed, and a process; each such group has its own.
 
 Then the token bundle at 100,000 tokens: reading it from each source, and tokenizing the prompt where none tells.
 """
@@ -24,62 +26,82 @@ import adapter_paths
 import replays
 import turntrie
 from adapter_paths import SYSTEMS
-from replays import Turn, chosen, load, turns
+from replays import Messages, Turn, chosen, load, turns
 from run import environment
 from turntrie.adapters import nemo, slime
+from turntrie.attachment import DEFAULT_BUDGET
 
 DELTAS = "slime get_token_delta"
 """Not a prompt, but the ids that each message of a turn adds."""
 
+GROUPS = (("slime", "areal", "areal incremental"), ("nemo", "nemo /tokenize", "trl"), (DELTAS,))
+"""Systems with the same own path; the first one's is timed."""
 
-def routes(system: str, model: Path) -> tuple[Callable[[Turn], Any], Callable[[Turn], Any], Any]:
-    """The system's own way through a turn, ours, and the tokenizer that ours uses."""
-    plain, tok = load(model), load(model)
+
+def deltas(delta: Callable[..., Any], tokenizer: Any) -> Callable[[Turn], Any]:
+    """The ids of every message of a turn that has not been there before, or what slime says against one."""
+
+    def one(messages: Messages) -> Any:
+        try:
+            return delta(tokenizer, messages)
+        except ValueError as error:
+            return str(error)
+
+    def route(turn: Turn) -> list[Any]:
+        first = max(len(turn.messages) - len(turn.new), 2) + 1
+        return [one(turn.messages[:end]) for end in range(first, len(turn.messages) + 1)]
+
+    return route
+
+
+def own_route(system: str, model: Path) -> Callable[[Turn], Any]:
+    """The system's own way through a turn."""
     if system == DELTAS:
-
-        def deltas(delta: Callable[..., Any], tokenizer: Any) -> Callable[[Turn], Any]:
-            return lambda turn: [
-                delta(tokenizer, turn.messages[:end])
-                for end in range(max(len(turn.messages) - len(turn.new), 2) + 1, len(turn.messages) + 1)
-            ]
-
-        return deltas(adapter_paths.slime_delta, plain), deltas(slime.get_token_delta, tok), tok
-    own, ours = SYSTEMS[system].own(plain), SYSTEMS[system].ours(tok)
-    return (lambda turn: own(turn.messages, turn.tools)), (lambda turn: ours(turn.messages, turn.tools)), tok
+        return deltas(adapter_paths.slime_delta, load(model))
+    own = SYSTEMS[system].own(load(model))
+    return lambda turn: own(turn.messages, turn.tools)
 
 
-def episode(system: str, total: int, window: int) -> dict[str, Any]:
-    """Replays one episode both ways."""
+def our_route(system: str, model: Path, number: int) -> Callable[[Turn], Any]:
+    """The adapter's way. Templates are compiled and the engine is built before: both happen once a process."""
+    tok = load(model)
+    turntrie.wrap(tok, budget=DEFAULT_BUDGET + number)  # another budget: another engine, that nobody has warmed
+    replays.warm_up(load(model), tok)
+    if system == DELTAS:
+        return deltas(slime.get_token_delta, tok)
+    ours = SYSTEMS[system].ours(tok)
+    return lambda turn: ours(turn.messages, turn.tools)
+
+
+def episode(systems: list[str], total: int, window: int) -> dict[str, Any]:
+    """Replays one episode through the own path and the adapters."""
     given = chosen(total)
-    own, ours, tok = routes(system, given.model)
-    # Templates are compiled and the engine is built before: both happen once a process.
-    turntrie.wrap(tok)
-    replays.warm_up(load(given.model), tok)
-    out: dict[str, Any] = {"input": given.name, "own": 0.0, "ours": 0.0, "own_warm": [], "ours_warm": [], "tokens": 0}
+    routes = {OWN: own_route(systems[0], given.model)}
+    routes |= {name: our_route(name, given.model, number) for number, name in enumerate(systems)}
+    cpu, warm = dict.fromkeys(routes, 0.0), {name: [] for name in routes}
+    tokens, before = 0, sum(turntrie.stats()["fallbacks"].values())
     for turn in turns(given.recording)[:total]:
-        wanted, results = None, []
-        for name, route in (("own", own), ("ours", ours)):
-            before = sum(turntrie.stats()["fallbacks"].values())
-            cpu, wall = time.process_time(), time.perf_counter()
-            try:
-                value = route(turn)
-            except ValueError as error:  # a delta that slime refuses: both have to
-                value = str(error)
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            results.append(value)
-            out[name] += cpu
+        wanted: Any = None
+        for name, route in routes.items():
+            used, wall = time.process_time(), time.perf_counter()
+            got = route(turn)
+            wall, used = time.perf_counter() - wall, time.process_time() - used
+            cpu[name] += used
             if turn.number > total - window:
-                out[f"{name}_warm"].append(wall * 1e3)
-            assert sum(turntrie.stats()["fallbacks"].values()) == before, turntrie.stats()["fallbacks"]
-        wanted, got = results
-        assert got == wanted, f"{system}, turn {turn.number}: ids differ"
-        out["tokens"] = len(got)
-    return out
+                warm[name].append(wall * 1e3)
+            wanted = got if name == OWN else wanted
+            assert got == wanted, f"{name}, turn {turn.number}: ids differ"
+        assert sum(turntrie.stats()["fallbacks"].values()) == before, turntrie.stats()["fallbacks"]
+        tokens = len(wanted)
+    return {"input": given.name, "tokens": tokens, "cpu": cpu, "warm": {name: median(warm[name]) for name in warm}}
 
 
-def child(system: str, options: argparse.Namespace) -> dict[str, Any]:
+OWN = "own"
+
+
+def child(systems: list[str], turns: int) -> dict[str, Any]:
     """One episode in a process of its own."""
-    command = [sys.executable, __file__, "--child", system, "--turns", str(options.turns)]
+    command = [sys.executable, __file__, "--turns", str(turns), *(f"--child={name}" for name in systems)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)  # noqa: S603  # ourselves
     return dict(json.loads(done.stdout))
 
@@ -157,30 +179,33 @@ def tokenized(tokens: int = 100_000) -> list[tuple[str, float]]:
 
 def main() -> None:
     """Measures and prints; or, as a child, replays one episode and prints its numbers."""
-    names = [*SYSTEMS, DELTAS]
+    names = [name for group in GROUPS for name in group]
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--turns", type=int, default=replays.TURNS)
     parser.add_argument("--system", action="append", choices=[*names, "bundle"], help="only these")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="append", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         json.dump(episode(options.child, options.turns, replays.WINDOW), sys.stdout)
         return
     wanted = options.system or [*names, "bundle"]
-    print(environment())
-    header = f"\n{'episode of ' + str(options.turns) + ' turns':26}{'own s':>9}{'ours s':>9}{'ratio':>8}"
-    for number, system in enumerate(name for name in names if name in wanted):
-        out = child(system, options)
-        if number == 0:
-            print(
-                f"{out['input']}; {out['tokens']:,} tokens at the end\n{header}{'own ms':>10}{'ours ms':>9}{'ratio':>8}"
-            )
-        own, ours = median(out["own_warm"]), median(out["ours_warm"])
+    print(environment(), flush=True)
+    for group in GROUPS:
+        systems = [name for name in group if name in wanted]
+        if not systems:
+            continue
+        out = child(systems, options.turns)
+        print(f"\n{out['input']}; {out['tokens']:,} tokens (or deltas) at the end; own path: {systems[0]}")
         print(
-            f"{system:26}{out['own']:>9.2f}{out['ours']:>9.2f}{out['own'] / out['ours']:>7.1f}x"
-            f"{own:>10.1f}{ours:>9.2f}{own / ours:>7.1f}x",
-            flush=True,
+            f"{options.turns} turns{'':18}{'own s':>9}{'ours s':>9}{'ratio':>8}{'own ms':>10}{'ours ms':>9}{'ratio':>8}"
         )
+        cpu, warm = out["cpu"], out["warm"]
+        for name in systems:
+            print(
+                f"{name:26}{cpu[OWN]:>9.2f}{cpu[name]:>9.2f}{cpu[OWN] / cpu[name]:>7.1f}x"
+                f"{warm[OWN]:>10.1f}{warm[name]:>9.2f}{warm[OWN] / warm[name]:>7.1f}x",
+                flush=True,
+            )
     if "bundle" in wanted:
         print(f"\n{'token bundle':52}{'ms':>9}")
         for name, cost in [*bundle(), *tokenized()]:
