@@ -4,6 +4,7 @@ In CI a few models and the first turns of a few conversations of each kind. All 
 `python benches/adapters_parity.py --help`.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice
@@ -15,6 +16,7 @@ import adapter_models
 import episodes
 import real_data
 from adapter_paths import SYSTEMS
+from turntrie.adapters import openai
 from turntrie.cli import recordings
 from turntrie.cli.recordings import Recording
 
@@ -50,12 +52,29 @@ def _conversations(name: str) -> Iterator[Recording]:
 
 
 def spelled(plain: Any, recording: Recording) -> Recording:
-    """The recording with arguments as the template takes them; as they came if it takes neither."""
-    for arguments in ("dict", "str"):
-        shape = recording.spelled(arguments)
-        if episodes.outcome(plain, episodes.Call(shape.messages, shape.tools, {"tokenize": False}))[0] == "returned":
-            return shape
+    """The recording as the template takes it: arguments parsed or as text, tidied if need be; else as it came."""
+    for given in (recording, tidied(recording)):
+        for arguments in ("dict", "str"):
+            shape = given.spelled(arguments)
+            call = episodes.Call(shape.messages, shape.tools, {"tokenize": False})
+            if episodes.outcome(plain, call)[0] == "returned":
+                return shape
     return recording
+
+
+def tidied(recording: Recording) -> Recording:
+    """Contents that are texts, and ids of nine letters and digits: a few templates demand that."""
+
+    def short(name: str) -> str:
+        return hashlib.sha256(name.encode()).hexdigest()[:9]
+
+    messages = openai.chat_messages(recording.messages, arguments="as-is", images="mark")
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["id"] = short(call.get("id", ""))
+        if "tool_call_id" in message:
+            message["tool_call_id"] = short(message["tool_call_id"])
+    return recording._replace(messages=messages)
 
 
 def outcome(call: Callable[..., Any], *args: Any, **keywords: Any) -> tuple[Any, ...]:
