@@ -20,7 +20,6 @@ from turntrie.adapters import openai
 from turntrie.cli import recordings
 from turntrie.cli.recordings import Recording
 
-MODELS = ("demo", "qwen3", "qwen3.5", "glm-4.7-flash")
 TURNS = 3
 RECORDED = {
     "nemo_gym_swe.jsonl.xz": 1,
@@ -87,9 +86,19 @@ def outcome(call: Callable[..., Any], *args: Any, **keywords: Any) -> tuple[Any,
     return ("returned", type(value), value)
 
 
+ALL = [(name, system) for name in ("demo", "qwen3") for system in SYSTEMS]
+SOME = [(name, system) for name in ("qwen3.5", "glm-4.7-flash") for system in ("slime", "areal incremental", "nemo")]
+
+
 @pytest.mark.fallback  # for turns that a template refuses: then transformers has to speak
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("name", adapter_models.needs(*MODELS))
+@pytest.mark.parametrize(
+    ("name", "system"),
+    [
+        pytest.param(name, system, marks=parameter.marks, id=f"{name}-{system}")
+        for name, system in (*ALL, *SOME)
+        for parameter in adapter_models.needs(name)
+    ],
+)
 def test_turn_by_turn(name: str, system: str) -> None:
     plain, tok = adapter_models.plain(name), adapter_models.ours(name)
     returned = 0
@@ -101,6 +110,13 @@ def test_turn_by_turn(name: str, system: str) -> None:
             before = real_data.fallbacks()
             assert outcome(ours, messages, recording.tools) == wanted, f"{recording.name}, {end} messages"
             if wanted[0] == "returned":
-                assert real_data.fallbacks() == before, f"{recording.name}, {end} messages"
-                returned += 1
+                reasons = set(real_data.fallbacks() - before)
+                assert reasons <= expected_reasons(messages), f"{recording.name}, {end} messages"
+                returned += not reasons
     assert returned > 10
+
+
+def expected_reasons(messages: list[dict[str, Any]]) -> set[str]:
+    """Transformers 5 drops null contents; what a template then does with a missing one may be left to it."""
+    null = any(message.get("content", "") is None for message in messages)
+    return {"render:undefined-argument"} if null else set()
