@@ -62,7 +62,7 @@ impl Normalizer {
         for step in steps {
             match step {
                 Step::Nfc(nfc) => {
-                    if !text.chars().all(stays) {
+                    if !text.is_ascii() && !text.chars().all(stays) {
                         text = Cow::Owned(run(nfc, &text));
                     }
                 }
@@ -122,20 +122,27 @@ fn read(json: &Value, steps: &mut Vec<Step>) -> bool {
 /// none joins a character before it (`tests` has the proof by exhaustion). A text of nothing else is
 /// its own NFC.
 fn stays(c: char) -> bool {
-    matches!(u32::from(c),
-        0..0x300                 // Latin
-        | 0x400..0x483           // Cyrillic
-        | 0x2010..0x2100         // punctuation and currency
-        | 0x2190..0x2329         // arrows, mathematics, boxes, symbols,
-        | 0x232b..0x2adc         // without two brackets that decompose
-        | 0x3001..0x302a         // CJK punctuation
-        | 0x3041..0x3099         // Hiragana
-        | 0x309b..0x3130         // Katakana
-        | 0x3400..0xa000         // ideographs
-        | 0xac00..0xd7a4         // Hangul syllables
-        | 0xff01..0xfff0         // full width
-        | 0x1f300..0x1fb00       // emoji
-    )
+    match u32::from(c) {
+        // ASCII and Latin
+        0..0x300
+        // Cyrillic
+        | 0x400..0x483
+        // punctuation and currency
+        | 0x2010..0x2100
+        // arrows, mathematics, boxes, symbols, without two brackets that decompose
+        | 0x2190..0x2329
+        | 0x232b..0x2adc
+        // CJK: punctuation, Hiragana, Katakana, ideographs, Hangul syllables, full width
+        | 0x3001..0x302a
+        | 0x3041..0x3099
+        | 0x309b..0x3130
+        | 0x3400..0xa000
+        | 0xac00..0xd7a4
+        | 0xff01..0xfff0
+        // emoji
+        | 0x1f300..0x1fb00 => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

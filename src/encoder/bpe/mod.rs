@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 pub(super) use model::{Joins, Model};
-use pairs::{NO_RANK, Pairs};
+use pairs::{MOST_MERGES, Merge, NO_MERGE, NO_RANK, Pairs, Rule};
 use words::{MOST_IDS, Memory, Tokens};
 
 use super::Refusal;
@@ -50,7 +50,7 @@ enum Symbols {
 pub(super) struct Scratch {
     memory: Memory,
     ids: Vec<u32>,
-    ranks: Vec<u32>,
+    merges: Vec<Merge>,
     links: Vec<Link>,
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
@@ -73,7 +73,7 @@ impl Scratch {
         Scratch {
             memory: Memory::new(),
             ids: Vec::new(),
-            ranks: Vec::new(),
+            merges: Vec::new(),
             links: Vec::new(),
             heap: BinaryHeap::new(),
         }
@@ -84,7 +84,7 @@ impl Scratch {
         const KEPT: usize = 1 << 16;
         if self.ids.capacity() > KEPT {
             self.ids = Vec::new();
-            self.ranks = Vec::new();
+            self.merges = Vec::new();
             self.links = Vec::new();
             self.heap = BinaryHeap::new();
         }
@@ -94,16 +94,19 @@ impl Scratch {
 impl Bpe {
     fn new(
         symbols: Symbols,
-        merges: &[(u32, u32, u32)],
+        rules: Vec<Rule>,
         tokens: Vec<(Box<str>, u32)>,
         whole: bool,
     ) -> Result<Self, Refusal> {
         if tokens.iter().any(|(_, id)| *id >= MOST_IDS) {
             return Err(Refusal::new("the vocabulary has ids from 2^24 on".into()));
         }
+        if rules.len() >= MOST_MERGES {
+            return Err(Refusal::new("the model has too many merges".into()));
+        }
         let mut bpe = Bpe {
             symbols,
-            pairs: Pairs::new(merges),
+            pairs: Pairs::new(rules),
             tokens: Tokens::new(Vec::new()),
         };
         let mut scratch = Scratch::new();
@@ -142,7 +145,7 @@ impl Bpe {
     fn by_rule<'s>(&self, word: &str, scratch: &'s mut Scratch) -> &'s [u32] {
         self.start(word, &mut scratch.ids);
         if scratch.ids.len() <= SHORT {
-            self.merge_short(&mut scratch.ids, &mut scratch.ranks);
+            self.merge_short(&mut scratch.ids);
         } else {
             self.merge_long(scratch);
         }
@@ -170,34 +173,38 @@ impl Bpe {
         }
     }
 
-    fn rank(&self, left: u32, right: u32) -> u32 {
-        self.pairs.get(left, right).rank
-    }
-
-    fn merge_short(&self, ids: &mut Vec<u32>, ranks: &mut Vec<u32>) {
-        ranks.clear();
-        ranks.extend(ids.windows(2).map(|pair| self.rank(pair[0], pair[1])));
+    fn merge_short(&self, ids: &mut Vec<u32>) {
+        let mut merges = [NO_MERGE; SHORT];
+        let mut count = ids.len();
+        let symbols = &mut ids[..count.min(SHORT)];
+        let pairs = count.saturating_sub(1);
+        for (merge, pair) in merges.iter_mut().zip(symbols.windows(2)) {
+            *merge = self.pairs.get(pair[0], pair[1]);
+        }
+        let merges = &mut merges[..pairs];
         loop {
             let mut lowest = NO_RANK;
             let mut at = 0;
-            for (i, &rank) in ranks.iter().enumerate() {
-                if rank < lowest {
-                    (lowest, at) = (rank, i);
+            for (i, merge) in merges[..count.saturating_sub(1)].iter().enumerate() {
+                if merge.rank < lowest {
+                    (lowest, at) = (merge.rank, i);
                 }
             }
             if lowest == NO_RANK {
-                return;
+                break;
             }
-            ids[at] = self.pairs.get(ids[at], ids[at + 1]).id;
-            ids.remove(at + 1);
-            ranks.remove(at);
+            symbols[at] = merges[at].id;
+            symbols.copy_within(at + 2..count, at + 1);
+            merges.copy_within(at + 1..count - 1, at);
+            count -= 1;
             if at > 0 {
-                ranks[at - 1] = self.rank(ids[at - 1], ids[at]);
+                merges[at - 1] = self.pairs.get(symbols[at - 1], symbols[at]);
             }
-            if at < ranks.len() {
-                ranks[at] = self.rank(ids[at], ids[at + 1]);
+            if at + 1 < count {
+                merges[at] = self.pairs.get(symbols[at], symbols[at + 1]);
             }
         }
+        ids.truncate(count);
     }
 
     /// The same with a heap of pairs by rank and place. A pair in the heap whose symbols have changed
@@ -205,15 +212,15 @@ impl Bpe {
     fn merge_long(&self, scratch: &mut Scratch) {
         let Scratch {
             ids,
-            ranks,
+            merges,
             links,
             heap,
             ..
         } = scratch;
         let count = ids.len();
-        ranks.clear();
-        ranks.extend(ids.windows(2).map(|pair| self.rank(pair[0], pair[1])));
-        ranks.push(NO_RANK);
+        merges.clear();
+        merges.extend(ids.windows(2).map(|pair| self.pairs.get(pair[0], pair[1])));
+        merges.push(NO_MERGE);
         links.clear();
         links.extend((0..count).map(|i| Link {
             previous: if i == 0 { NONE } else { i as u32 - 1 },
@@ -222,36 +229,33 @@ impl Bpe {
         heap.clear();
         heap.extend(
             (0..)
-                .zip(ranks.iter())
-                .filter(|(_, rank)| **rank != NO_RANK)
-                .map(|(at, rank)| Reverse((*rank, at))),
+                .zip(merges.iter())
+                .filter(|(_, merge)| merge.rank != NO_RANK)
+                .map(|(at, merge)| Reverse((merge.rank, at))),
         );
         while let Some(Reverse((rank, place))) = heap.pop() {
             let at = place as usize;
-            if ranks[at] != rank {
+            if merges[at].rank != rank {
                 continue;
             }
-            let right = links[at].next;
-            let right_at = right as usize;
-            ids[at] = self.pairs.get(ids[at], ids[right_at]).id;
-            let after = links[right_at].next;
+            let right = links[at].next as usize;
+            ids[at] = merges[at].id;
+            let after = links[right].next;
             links[at].next = after;
-            links[right_at].next = GONE;
-            ranks[right_at] = NO_RANK;
-            ranks[at] = NO_RANK;
+            links[right].next = GONE;
+            merges[right] = NO_MERGE;
+            merges[at] = NO_MERGE;
             if after != NONE {
                 links[after as usize].previous = place;
-                ranks[at] = self.rank(ids[at], ids[after as usize]);
-                if ranks[at] != NO_RANK {
-                    heap.push(Reverse((ranks[at], place)));
-                }
+                merges[at] = self.pairs.get(ids[at], ids[after as usize]);
             }
             let before = links[at].previous;
             if before != NONE {
-                let rank = self.rank(ids[before as usize], ids[at]);
-                ranks[before as usize] = rank;
-                if rank != NO_RANK {
-                    heap.push(Reverse((rank, before)));
+                merges[before as usize] = self.pairs.get(ids[before as usize], ids[at]);
+            }
+            for changed in [place, before] {
+                if changed != NONE && merges[changed as usize].rank != NO_RANK {
+                    heap.push(Reverse((merges[changed as usize].rank, changed)));
                 }
             }
         }

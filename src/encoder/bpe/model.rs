@@ -8,10 +8,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 
+use super::pairs::Rule;
 use super::{Bpe, Symbols};
 use crate::encoder::Refusal;
 
@@ -62,7 +64,7 @@ impl<'j> Model<'j> {
         });
         Bpe::new(
             Symbols::Bytes(bytes),
-            &self.merges(&ids)?,
+            self.rules(&ids)?,
             words.collect(),
             self.ignore_merges,
         )
@@ -90,11 +92,11 @@ impl<'j> Model<'j> {
                 Refusal::new(format!("the vocabulary has no token for the byte {byte}"))
             })?;
         }
-        let merges = self.merges(&ids)?;
+        let rules = self.rules(&ids)?;
         let is_byte = |id: &u32| bytes.contains(id);
-        if merges
+        if rules
             .iter()
-            .any(|(a, b, c)| is_byte(a) || is_byte(b) || is_byte(c))
+            .any(|r| is_byte(&r.left) || is_byte(&r.right) || is_byte(&r.id))
         {
             return Err(Refusal::new(
                 "a merge has a token that spells a byte".into(),
@@ -116,7 +118,7 @@ impl<'j> Model<'j> {
         let words = words.map(|(token, id)| (token.as_ref().into(), *id));
         let bpe = Bpe::new(
             Symbols::Characters { tokens, bytes },
-            &merges,
+            rules,
             words.collect(),
             false,
         )?;
@@ -139,7 +141,7 @@ impl<'j> Model<'j> {
         tokens.map(|(token, id)| (token.as_ref(), *id)).collect()
     }
 
-    fn merges(&self, ids: &HashMap<&str, u32>) -> Result<Vec<(u32, u32, u32)>, Refusal> {
+    fn rules(&self, ids: &HashMap<&str, u32>) -> Result<Vec<Rule>, Refusal> {
         let id = |token: &str| {
             ids.get(token)
                 .copied()
@@ -150,7 +152,11 @@ impl<'j> Model<'j> {
             joined.clear();
             joined.push_str(left);
             joined.push_str(right);
-            Ok((id(left)?, id(right)?, id(&joined)?))
+            Ok(Rule {
+                left: id(left)?,
+                right: id(right)?,
+                id: id(&joined)?,
+            })
         });
         merges.collect()
     }
@@ -232,7 +238,7 @@ fn alphabet() -> [char; 256] {
 
 impl<'de: 'j, 'j> Deserialize<'de> for Vocabulary<'j> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tokens<'j>(std::marker::PhantomData<&'j ()>);
+        struct Tokens<'j>(PhantomData<&'j ()>);
         impl<'de: 'j, 'j> Visitor<'de> for Tokens<'j> {
             type Value = Vocabulary<'j>;
 
@@ -248,13 +254,13 @@ impl<'de: 'j, 'j> Deserialize<'de> for Vocabulary<'j> {
                 Ok(Vocabulary(tokens))
             }
         }
-        deserializer.deserialize_map(Tokens(std::marker::PhantomData))
+        deserializer.deserialize_map(Tokens(PhantomData))
     }
 }
 
 impl<'de: 'j, 'j> Deserialize<'de> for Merges<'j> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs<'j>(std::marker::PhantomData<&'j ()>);
+        struct Pairs<'j>(PhantomData<&'j ()>);
         impl<'de: 'j, 'j> Visitor<'de> for Pairs<'j> {
             type Value = Merges<'j>;
 
@@ -264,19 +270,60 @@ impl<'de: 'j, 'j> Deserialize<'de> for Merges<'j> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut merges = Vec::with_capacity(seq.size_hint().unwrap_or(1 << 17));
-                while let Some((Text(left), Text(right))) = seq.next_element()? {
+                while let Some(Pair(left, right)) = seq.next_element()? {
                     merges.push((left, right));
                 }
                 Ok(Merges(merges))
             }
         }
-        deserializer.deserialize_seq(Pairs(std::marker::PhantomData))
+        deserializer.deserialize_seq(Pairs(PhantomData))
     }
 }
 
 /// A string, borrowed from the JSON where it is spelled without escapes.
 #[derive(Deserialize)]
 struct Text<'j>(#[serde(borrow)] Cow<'j, str>);
+
+/// A merge: a list of two tokens, or in older files both in one string with a space between.
+struct Pair<'j>(Cow<'j, str>, Cow<'j, str>);
+
+impl<'de: 'j, 'j> Deserialize<'de> for Pair<'j> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<'j>(PhantomData<&'j ()>);
+        impl<'de: 'j, 'j> Visitor<'de> for Either<'j> {
+            type Value = Pair<'j>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("two tokens")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, pair: &'de str) -> Result<Pair<'j>, E> {
+                let (left, right) = halves(pair)?;
+                Ok(Pair(left.into(), right.into()))
+            }
+
+            fn visit_str<E: de::Error>(self, pair: &str) -> Result<Pair<'j>, E> {
+                let (left, right) = halves(pair)?;
+                Ok(Pair(left.to_owned().into(), right.to_owned().into()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Pair<'j>, A::Error> {
+                match (seq.next_element()?, seq.next_element()?) {
+                    (Some(Text(left)), Some(Text(right))) => Ok(Pair(left, right)),
+                    _ => Err(de::Error::invalid_length(1, &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+fn halves<E: de::Error>(pair: &str) -> Result<(&str, &str), E> {
+    match pair.split_once(' ') {
+        Some((left, right)) if !right.contains(' ') => Ok((left, right)),
+        _ => Err(E::custom("a merge is not two tokens")),
+    }
+}
 
 #[cfg(test)]
 mod tests {

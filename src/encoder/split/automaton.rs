@@ -39,16 +39,16 @@ const MOST_STATES: usize = 4096;
 const MOST_STEPS: usize = 8192;
 
 /// In an entry of the table: the text read so far is a match.
-const MATCH: u16 = 1 << 15;
+const MATCH: u32 = 1 << 31;
 /// The state in which nothing can match any more.
-const DEAD: u16 = 0;
-const START: u16 = 1;
+const DEAD: usize = 0;
 
 /// The automaton of one pattern.
 #[derive(Debug)]
 pub(super) struct Automaton {
-    /// Entries of state times class; the last class is the end of the text.
-    table: Vec<u16>,
+    /// A row per state and an entry per class, the last being the end of the text. An entry is the
+    /// place where the row of the next state begins.
+    table: Vec<u32>,
     width: usize,
 }
 
@@ -59,8 +59,8 @@ impl Automaton {
         let start = compile(root, 0, &mut program)?;
         let width = classes.len() + 1;
         let mut states: Vec<Vec<usize>> = vec![Vec::new(), vec![start]];
-        let mut known: HashMap<Vec<usize>, u16> = HashMap::new();
-        for (id, state) in (0_u16..).zip(&states) {
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
+        for (id, state) in states.iter().enumerate() {
             known.insert(state.clone(), id);
         }
         let mut table = Vec::new();
@@ -73,10 +73,9 @@ impl Automaton {
                 let id = match known.get(&next) {
                     Some(&id) => id,
                     None if fresh < MOST_STATES => {
-                        let id = u16::try_from(fresh).unwrap_or(DEAD);
-                        known.insert(next.clone(), id);
+                        known.insert(next.clone(), fresh);
                         states.push(next);
-                        id
+                        fresh
                     }
                     None => {
                         return Err(Refusal::new(
@@ -84,12 +83,17 @@ impl Automaton {
                         ));
                     }
                 };
-                table.push(if matched { id | MATCH } else { id });
+                // At most 4096 rows of 257 entries.
+                let row = (id * width) as u32;
+                table.push(if matched { row | MATCH } else { row });
             }
             at += 1;
         }
         let automaton = Automaton { table, width };
-        if (0..width).any(|class| automaton.entry(START, class) & MATCH != 0) {
+        if automaton.table[width..2 * width]
+            .iter()
+            .any(|entry| entry & MATCH != 0)
+        {
             return Err(Refusal::new(
                 "the split pattern matches the empty text".into(),
             ));
@@ -97,37 +101,35 @@ impl Automaton {
         Ok(automaton)
     }
 
-    #[inline]
-    fn entry(&self, state: u16, class: usize) -> u16 {
-        self.table[usize::from(state) * self.width + class]
-    }
-
     /// Where the match that starts at `from` ends.
     #[inline]
     pub(super) fn longest(&self, classes: &Classes, text: &str, from: usize) -> Option<usize> {
         let bytes = text.as_bytes();
         let mut at = from;
-        let mut state = START;
+        // The row of the first state comes after that of the dead one.
+        let mut row = self.width;
         let mut end = None;
-        loop {
-            let (class, length) = match bytes.get(at) {
-                None => (self.width - 1, 0),
-                Some(&byte) if byte < 128 => (usize::from(classes.of_ascii(byte)), 1),
-                Some(_) => {
-                    let c = text[at..].chars().next().unwrap_or_default();
-                    (usize::from(classes.of_char(c)), c.len_utf8())
-                }
+        while let Some(&byte) = bytes.get(at) {
+            let (class, length) = if byte < 128 {
+                (classes.of_ascii(byte), 1)
+            } else {
+                let c = text[at..].chars().next().unwrap_or_default();
+                (classes.of_char(c), c.len_utf8())
             };
-            let entry = self.entry(state, class);
+            let entry = self.table[row + usize::from(class)];
             if entry & MATCH != 0 {
                 end = Some(at);
             }
-            state = entry & !MATCH;
-            if state == DEAD || length == 0 {
+            row = (entry & !MATCH) as usize;
+            if row == DEAD {
                 return end;
             }
             at += length;
         }
+        if self.table[row + self.width - 1] & MATCH != 0 {
+            end = Some(at);
+        }
+        end
     }
 }
 
