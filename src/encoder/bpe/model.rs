@@ -49,13 +49,15 @@ impl<'j> Model<'j> {
         let alphabet = alphabet();
         let ids = self.ids();
         let mut bytes = Box::new([0; 256]);
-        for (byte, &letter) in alphabet.iter().enumerate() {
-            let id = ids.get(letter.encode_utf8(&mut [0; 4]) as &str);
-            bytes[byte] = *id.ok_or_else(|| {
-                Refusal::new(format!("the vocabulary has no token for the byte {byte}"))
-            })?;
+        for (byte, &letter) in (0_u8..=255).zip(&alphabet) {
+            match ids.get(letter.encode_utf8(&mut [0; 4]) as &str) {
+                Some(&id) => bytes[usize::from(byte)] = id,
+                // No text has these.
+                None if matches!(byte, 0xc0 | 0xc1 | 0xf5..) => {}
+                None => return Err(no_token(byte)),
+            }
         }
-        let spelled: HashMap<char, u8> = (0..=255).map(|b| (alphabet[usize::from(b)], b)).collect();
+        let spelled: HashMap<char, u8> = alphabet.into_iter().zip(0..=255).collect();
         // A token with other letters is out of reach, and so is one that is no text.
         let words = self.vocab.0.iter().filter_map(|(token, id)| {
             let word: Option<Vec<u8>> = token.chars().map(|c| spelled.get(&c).copied()).collect();
@@ -86,11 +88,9 @@ impl<'j> Model<'j> {
         }
         let ids = self.ids();
         let mut bytes = Box::new([0; 256]);
-        for (byte, slot) in bytes.iter_mut().enumerate() {
+        for (byte, slot) in (0_u8..=255).zip(bytes.iter_mut()) {
             let id = ids.get(format!("<0x{byte:02X}>").as_str());
-            *slot = *id.ok_or_else(|| {
-                Refusal::new(format!("the vocabulary has no token for the byte {byte}"))
-            })?;
+            *slot = *id.ok_or_else(|| no_token(byte))?;
         }
         let rules = self.rules(&ids)?;
         let is_byte = |id: &u32| bytes.contains(id);
@@ -160,6 +160,12 @@ impl<'j> Model<'j> {
         });
         merges.collect()
     }
+}
+
+fn no_token(byte: u8) -> Refusal {
+    Refusal::new(format!(
+        "the vocabulary has no token for the byte {byte:#04x}"
+    ))
 }
 
 /// Pairs of neighbouring characters inside results of merges.
