@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cuts::{CutPolicy, Segment, Weakness};
-use crate::encoder::{Encoder, HfEncoder};
+use crate::encoder::{Encoder, Encoders};
 use crate::error::Error;
 use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
@@ -71,7 +71,7 @@ pub struct Statistics {
 ///
 /// Shared by threads without further locking; see the module for what a call costs.
 pub struct Engine {
-    oracle: HfEncoder,
+    encoders: Encoders,
     policy: CutPolicy,
     checkpoints: Checkpoints,
     budget: usize,
@@ -112,13 +112,13 @@ impl Engine {
         weakness: Weakness,
         min_segment: Option<usize>,
     ) -> Result<Self, Error> {
-        let oracle = HfEncoder::from_json(json)?;
-        let mut policy = CutPolicy::weakened(oracle.tokenizer(), weakness)?;
+        let encoders = Encoders::from_json(json)?;
+        let mut policy = CutPolicy::weakened(encoders.oracle().tokenizer(), weakness)?;
         if let Some(bytes) = min_segment {
             policy = policy.with_min_segment(bytes);
         }
         Ok(Engine {
-            oracle,
+            encoders,
             policy,
             checkpoints: Checkpoints::new(),
             budget,
@@ -129,19 +129,25 @@ impl Engine {
 
     /// Number of ids, added tokens included.
     pub fn vocab_size(&self) -> usize {
-        self.oracle.vocab_size()
+        self.encoders.oracle().vocab_size()
     }
 
     /// The contents of the added tokens, by id.
     pub fn added_tokens(&self) -> Vec<String> {
         let mut tokens: Vec<_> = self
-            .oracle
+            .encoders
+            .oracle()
             .tokenizer()
             .get_added_tokens_decoder()
             .into_iter()
             .collect();
         tokens.sort_unstable_by_key(|(id, _)| *id);
         tokens.into_iter().map(|(_, token)| token.content).collect()
+    }
+
+    /// The encoders of this backend.
+    pub fn encoders(&self) -> &Encoders {
+        &self.encoders
     }
 
     /// Where texts of this backend are cut, and why not elsewhere.
@@ -155,7 +161,8 @@ impl Engine {
     /// If the `tokenizers` crate refuses the text.
     pub fn encode(&self, namespace: u64, text: &str) -> Result<Encoded, Error> {
         let (encoded, shared) = if self.budget == 0 || !self.policy.has_cuts() {
-            let ids = self.encode_full(text)?;
+            let mut ids = Vec::new();
+            self.encoders.encode(text, &mut ids)?;
             (Encoded { ids, kept: 0 }, 0)
         } else {
             self.encode_incrementally(namespace, text)?
@@ -170,7 +177,7 @@ impl Engine {
     /// If the `tokenizers` crate refuses the text.
     pub fn encode_full(&self, text: &str) -> Result<Vec<u32>, Error> {
         let mut ids = Vec::new();
-        self.oracle.encode(text, &mut ids)?;
+        self.encoders.oracle().encode(text, &mut ids)?;
         Ok(ids)
     }
 
@@ -229,7 +236,7 @@ impl Engine {
                 }
                 chunk
             } else {
-                self.oracle.encode(segment_text, &mut ids)?;
+                self.encoders.encode(segment_text, &mut ids)?;
                 let anchor = segment.anchor.map(|anchor| anchor - segment.start);
                 Arc::new(Chunk::new(segment_text, &ids[before..], *hash, anchor))
             };
@@ -237,7 +244,7 @@ impl Engine {
             end = segment.end;
         }
         if end < text.len() {
-            self.oracle.encode(&text[end..], &mut ids)?;
+            self.encoders.encode(&text[end..], &mut ids)?;
         }
 
         if !(walk.path.is_empty() && new.is_empty()) {

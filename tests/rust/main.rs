@@ -4,6 +4,7 @@
 //! `TURNTRIE_ROUNDS` sets the number of random cases per tokenizer, `TURNTRIE_SEED` the first seed,
 //! `TURNTRIE_MODELS` a folder of real tokenizers (`*/tokenizer.json` or `*.json`).
 
+mod encoders;
 mod eviction;
 mod exactness;
 mod faults;

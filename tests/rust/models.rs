@@ -13,6 +13,7 @@ use serde_json::Value;
 use turntrie::cuts::Weakness;
 use turntrie::engine::Engine;
 
+use crate::encoders;
 use crate::harness::{self, Tally};
 use crate::texts::Writer;
 use crate::zoo;
@@ -62,6 +63,12 @@ fn run_model(name: &str, path: &Path) -> Tally {
     ] {
         let engine = Engine::weakened(&json, budget, Weakness::None, segment).expect(name);
         let writer = Writer::new(&contents(&json));
+        let texts = 100 * cases;
+        let fast = encoders::compare(name, engine.encoders(), &writer, first, texts);
+        match engine.encoders().fast() {
+            Ok(_) => assert!(fast > texts / 2, "{name} {kind}: {fast} of {texts}"),
+            Err(why) => println!("{name:28} {kind:8} no fast encoder: {why}"),
+        }
         let mut tally = Tally::default();
         for case in 0..cases {
             engine.clear();

@@ -1,0 +1,327 @@
+//! The fast encoder: the same ids as the `tokenizers` crate, without its bookkeeping.
+//!
+//! The crate keeps for each byte of a text where it came from, and cuts those records anew at every
+//! added token, at every match of a regex and at every token. Ids need none of it. This encoder goes
+//! through the same stages over plain string slices:
+//!
+//! 1. added tokens, raw ([`added`](super::added)); 2. the normalizer, and normalized added tokens;
+//! 3. pre-tokenization ([`split`](super::split)) into words; 4. BPE per word ([`bpe`](super::bpe)).
+//!
+//! Whether a backend can be encoded this way is decided when it is loaded, stage by stage, from the
+//! live pipeline: what is not understood is refused with its name, and the `tokenizers` crate encodes.
+//! Single texts go there as well: those over [`LONGEST`], where the crate has limits of its own, and
+//! those that it cannot take apart. The self-check and the id oracle watch the rest.
+//!
+//! Threads share one encoder; each call borrows work space from a pool without waiting for it.
+
+use std::sync::Mutex;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokenizers::{ModelWrapper, Tokenizer};
+
+use super::added::{AddedTokens, Piece, Token};
+use super::bpe::{Bpe, Joins, Model, Scratch};
+use super::normalizer::Normalizer;
+use super::split::{Gaps, Splitter};
+use super::{HfEncoder, Refusal};
+
+/// Texts from this length on, in bytes, are encoded by the `tokenizers` crate: from several million
+/// characters in one match on, its regex engine gives up.
+const LONGEST: usize = 1 << 22;
+
+/// GPT-2's split pattern, which the pre-tokenizer `ByteLevel` applies with `use_regex`.
+const BYTE_LEVEL: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// See the module.
+pub struct FastEncoder {
+    raw: Option<AddedTokens>,
+    normalizer: Normalizer,
+    normalized: Option<AddedTokens>,
+    words: Words,
+    bpe: Bpe,
+    pool: Mutex<Vec<Scratch>>,
+}
+
+/// How a plain piece becomes words.
+enum Words {
+    /// Stage by stage, each over the pieces of the one before.
+    Split(Vec<Splitter>),
+    /// One word, taken apart where no merge joins.
+    Whole { joins: Joins, space: Space },
+}
+
+/// What `Metaspace` does to a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    /// There is no `Metaspace`.
+    Kept,
+    /// Spaces become U+2581.
+    Replaced,
+    /// And one is put in front of the piece, if it has none.
+    Prepended,
+    /// And one is put in front of the piece if the text starts with it.
+    PrependedFirst,
+}
+
+const SPACE: char = '\u{2581}';
+
+#[derive(Deserialize)]
+struct Backend<'j> {
+    #[serde(borrow)]
+    model: Model<'j>,
+}
+
+impl FastEncoder {
+    /// An encoder of what `backend_tokenizer.to_str()` returned, which `oracle` has loaded.
+    ///
+    /// # Errors
+    /// Why the pipeline is not one that is understood.
+    pub fn new(json: &str, oracle: &HfEncoder) -> Result<Self, Refusal> {
+        let tokenizer = oracle.tokenizer();
+        if !matches!(tokenizer.get_model(), ModelWrapper::BPE(_)) {
+            return Err(Refusal::new("the model is not a BPE".into()));
+        }
+        let normalizer = Normalizer::new(tokenizer.get_normalizer());
+        let stages = Stages::of(tokenizer, &normalizer)?;
+        let (raw, normalized) = added_tokens(tokenizer, &normalizer)?;
+        let backend: Backend = serde_json::from_str(json)
+            .map_err(|e| Refusal::new(format!("the model cannot be read: {e}")))?;
+        let (words, bpe) = match stages {
+            Stages::Bytes(splitters) => (Words::Split(splitters), backend.model.byte_level()?),
+            Stages::Characters(space) => {
+                let (bpe, joins) = backend.model.characters()?;
+                (Words::Whole { joins, space }, bpe)
+            }
+        };
+        Ok(FastEncoder {
+            raw,
+            normalizer,
+            normalized,
+            words,
+            bpe,
+            pool: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Bytes that the tables take.
+    pub fn bytes(&self) -> usize {
+        self.bpe.bytes()
+    }
+
+    /// Appends the ids of `text`. False, with `out` as it was, if the `tokenizers` crate has to.
+    pub fn encode(&self, text: &str, out: &mut Vec<u32>) -> bool {
+        if text.len() >= LONGEST {
+            return false;
+        }
+        let before = out.len();
+        let mut scratch = self.borrow_scratch();
+        let done = self.encode_with(text, &mut scratch, out);
+        self.return_scratch(scratch);
+        if !done {
+            out.truncate(before);
+        }
+        done
+    }
+
+    fn encode_with(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) -> bool {
+        let Some(tokens) = &self.raw else {
+            return self.plain(text, true, scratch, out);
+        };
+        let mut done = true;
+        let scanned = tokens.scan(text, |piece| match piece {
+            Piece::Token(id) => out.push(id),
+            Piece::Plain(start, end) => {
+                done &= self.plain(&text[start..end], start == 0, scratch, out);
+            }
+        });
+        done && scanned.is_ok()
+    }
+
+    /// A piece without raw added tokens; `first` if the text starts with it.
+    fn plain(&self, text: &str, first: bool, scratch: &mut Scratch, out: &mut Vec<u32>) -> bool {
+        let text = &*self.normalizer.apply(text);
+        let Some(tokens) = &self.normalized else {
+            self.words(text, first, scratch, out);
+            return true;
+        };
+        let scanned = tokens.scan(text, |piece| match piece {
+            Piece::Token(id) => out.push(id),
+            Piece::Plain(start, end) => {
+                self.words(&text[start..end], first && start == 0, scratch, out);
+            }
+        });
+        scanned.is_ok()
+    }
+
+    /// A piece without added tokens.
+    fn words(&self, text: &str, first: bool, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        match &self.words {
+            Words::Split(stages) => self.split(stages, text, scratch, out),
+            Words::Whole { joins, space } => {
+                let prepend = match space {
+                    Space::Kept | Space::Replaced => false,
+                    Space::Prepended => true,
+                    Space::PrependedFirst => first,
+                };
+                let mut spaced = String::new();
+                let text = if *space == Space::Kept {
+                    text
+                } else {
+                    if prepend && !text.starts_with([' ', SPACE]) {
+                        spaced.push(SPACE);
+                    }
+                    for (i, part) in text.split(' ').enumerate() {
+                        if i > 0 {
+                            spaced.push(SPACE);
+                        }
+                        spaced.push_str(part);
+                    }
+                    &spaced
+                };
+                joins.split(text, |word| self.bpe.encode(word, scratch, out));
+            }
+        }
+    }
+
+    fn split(&self, stages: &[Splitter], text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        match stages {
+            [] if text.is_empty() => {}
+            [] => self.bpe.encode(text, scratch, out),
+            [last] => last.split(text, |a, b| self.bpe.encode(&text[a..b], scratch, out)),
+            [stage, rest @ ..] => {
+                stage.split(text, |a, b| self.split(rest, &text[a..b], scratch, out));
+            }
+        }
+    }
+
+    /// Work space of an earlier call, if nobody is just taking or giving back some.
+    fn borrow_scratch(&self) -> Scratch {
+        let pooled = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
+        pooled.unwrap_or_else(Scratch::new)
+    }
+
+    fn return_scratch(&self, mut scratch: Scratch) {
+        /// Beyond that many calls at a time, work space is made anew.
+        const POOLED: usize = 16;
+        scratch.trim();
+        if let Ok(mut pool) = self.pool.try_lock()
+            && pool.len() < POOLED
+        {
+            pool.push(scratch);
+        }
+    }
+}
+
+/// The added tokens of both scans.
+fn added_tokens(
+    tokenizer: &Tokenizer,
+    normalizer: &Normalizer,
+) -> Result<(Option<AddedTokens>, Option<AddedTokens>), Refusal> {
+    let (mut raw, mut normalized) = (Vec::new(), Vec::new());
+    for (id, token) in tokenizer.get_added_tokens_decoder() {
+        if token.single_word {
+            return Err(Refusal::new("an added token is single_word".into()));
+        }
+        let flags = Token {
+            id,
+            lstrip: token.lstrip,
+            rstrip: token.rstrip,
+        };
+        if token.normalized {
+            let content = normalizer.apply(&token.content).into_owned();
+            normalized.push((content, flags));
+        } else {
+            raw.push((token.content, flags));
+        }
+    }
+    Ok((AddedTokens::new(raw)?, AddedTokens::new(normalized)?))
+}
+
+/// What pre-tokenization was found to be.
+enum Stages {
+    Bytes(Vec<Splitter>),
+    Characters(Space),
+}
+
+impl Stages {
+    fn of(tokenizer: &Tokenizer, normalizer: &Normalizer) -> Result<Self, Refusal> {
+        let json = serde_json::to_value(tokenizer.get_pre_tokenizer())
+            .map_err(|e| Refusal::new(format!("the pre-tokenizer cannot be read: {e}")))?;
+        let mut parts = Vec::new();
+        flatten(&json, &mut parts);
+        // A split at a character that the normalizer leaves none of does nothing.
+        parts.retain(|part| {
+            let at = part["pattern"]["String"].as_str();
+            !(part["type"] == "Split" && at.is_some_and(|at| normalizer.removes(at)))
+        });
+        match parts.split_last() {
+            None => Ok(Stages::Characters(Space::Kept)),
+            Some((last, [])) if last["type"] == "Metaspace" => {
+                Ok(Stages::Characters(space(last, normalizer)?))
+            }
+            Some((last, splits)) if last["type"] == "ByteLevel" => {
+                if last["add_prefix_space"] != Value::Bool(false) {
+                    return Err(Refusal::new("the pre-tokenizer adds a prefix space".into()));
+                }
+                let mut stages: Vec<Splitter> =
+                    splits.iter().map(splitter).collect::<Result<_, _>>()?;
+                // The crate takes an absent flag for a set one.
+                if last["use_regex"] != Value::Bool(false) {
+                    stages.push(Splitter::new(BYTE_LEVEL, Gaps::Kept)?);
+                }
+                Ok(Stages::Bytes(stages))
+            }
+            Some((last, _)) => Err(unknown(last)),
+        }
+    }
+}
+
+fn unknown(part: &Value) -> Refusal {
+    let name = part["type"].as_str().unwrap_or("of an unknown kind");
+    Refusal::new(format!("the pre-tokenizer is or ends with {name}"))
+}
+
+/// The parts of a pre-tokenizer, sequences resolved.
+fn flatten(json: &Value, parts: &mut Vec<Value>) {
+    match (json["type"].as_str(), json["pretokenizers"].as_array()) {
+        (Some("Sequence"), Some(inner)) => inner.iter().for_each(|part| flatten(part, parts)),
+        (None, _) => {}
+        _ => parts.push(json.clone()),
+    }
+}
+
+fn splitter(part: &Value) -> Result<Splitter, Refusal> {
+    match part["type"].as_str() {
+        Some("Digits") => Splitter::digits(part["individual_digits"] == Value::Bool(true)),
+        Some("Split") => {
+            let gaps = match (part["behavior"].as_str(), part["invert"].as_bool()) {
+                (Some("Isolated"), Some(_)) => Gaps::Kept,
+                (Some("Removed"), Some(true)) => Gaps::Dropped,
+                _ => return Err(Refusal::new("a split does not isolate its matches".into())),
+            };
+            match part["pattern"]["Regex"].as_str() {
+                Some(pattern) => Splitter::new(pattern, gaps),
+                None => Err(Refusal::new("a split has no regex".into())),
+            }
+        }
+        _ => Err(unknown(part)),
+    }
+}
+
+fn space(part: &Value, normalizer: &Normalizer) -> Result<Space, Refusal> {
+    if part["replacement"] != Value::String(SPACE.into()) {
+        return Err(Refusal::new("Metaspace writes another space".into()));
+    }
+    if part["split"] != Value::Bool(false) {
+        return Err(Refusal::new("Metaspace splits".into()));
+    }
+    match part["prepend_scheme"].as_str() {
+        Some("always") => Ok(Space::Prepended),
+        Some("never") => Ok(Space::Replaced),
+        // Which piece comes first is asked of the original text.
+        Some("first") if normalizer.is_identity() => Ok(Space::PrependedFirst),
+        _ => Err(Refusal::new("Metaspace prepends at unknown places".into())),
+    }
+}

@@ -1,0 +1,244 @@
+//! A pattern as a deterministic automaton over character classes.
+//!
+//! A backtracking engine tries the alternatives in order and takes the first that matches. The set of
+//! all positions it could be at, *in that order of preference*, is a state of a deterministic
+//! automaton: a transition moves all of them over one character, and when one of them has matched,
+//! those it is preferred to are dropped (leftmost-first, as in RE2). Whether a position has matched
+//! is decided when the next character is known, so a look at that character (`(?!\S)`, `$`) costs
+//! nothing extra: the position is passed over the look or dropped at that moment. All of this needs
+//! is that the pattern looks at nothing else, which its syntax guarantees.
+//!
+//! Matching costs one table lookup per character, with no backtracking and no worst case.
+
+use std::collections::HashMap;
+
+use super::Refusal;
+use super::sets::Classes;
+use super::syntax::Node;
+
+/// A step of the pattern.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Over a character of a set, then on.
+    Set(usize, usize),
+    /// To either, the first preferred.
+    Fork(usize, usize),
+    /// On, if the next character allows it.
+    Look {
+        set: usize,
+        negated: bool,
+        at_end: bool,
+        next: usize,
+    },
+    /// The pattern has matched.
+    Match,
+}
+
+/// More states than this and the pattern is refused.
+const MOST_STATES: usize = 4096;
+const MOST_STEPS: usize = 8192;
+
+/// In an entry of the table: the text read so far is a match.
+const MATCH: u32 = 1 << 31;
+/// The state in which nothing can match any more.
+const DEAD: usize = 0;
+
+/// The automaton of one pattern.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    /// A row per state and an entry per class, the last being the end of the text. An entry is the
+    /// place where the row of the next state begins.
+    table: Vec<u32>,
+    width: usize,
+}
+
+impl Automaton {
+    /// Compiles a pattern.
+    pub(super) fn new(root: &Node, classes: &Classes) -> Result<Self, Refusal> {
+        let mut program = vec![Step::Match];
+        let start = compile(root, 0, &mut program)?;
+        let width = classes.len() + 1;
+        let mut states: Vec<Vec<usize>> = vec![Vec::new(), vec![start]];
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
+        for (id, state) in states.iter().enumerate() {
+            known.insert(state.clone(), id);
+        }
+        let mut table = Vec::new();
+        let mut at = 0;
+        while at < states.len() {
+            for class in 0..width {
+                let next_class = (class < classes.len()).then_some(class);
+                let (matched, next) = advance(&program, &states[at], classes, next_class);
+                let fresh = states.len();
+                let id = match known.get(&next) {
+                    Some(&id) => id,
+                    None if fresh < MOST_STATES => {
+                        known.insert(next.clone(), fresh);
+                        states.push(next);
+                        fresh
+                    }
+                    None => {
+                        return Err(Refusal::new(
+                            "the split pattern needs too many states".into(),
+                        ));
+                    }
+                };
+                // At most 4096 rows of 257 entries.
+                let row = (id * width) as u32;
+                table.push(if matched { row | MATCH } else { row });
+            }
+            at += 1;
+        }
+        let automaton = Automaton { table, width };
+        if automaton.table[width..2 * width]
+            .iter()
+            .any(|entry| entry & MATCH != 0)
+        {
+            return Err(Refusal::new(
+                "the split pattern matches the empty text".into(),
+            ));
+        }
+        Ok(automaton)
+    }
+
+    /// Where the match that starts at `from` ends.
+    #[inline]
+    pub(super) fn longest(&self, classes: &Classes, text: &str, from: usize) -> Option<usize> {
+        let bytes = text.as_bytes();
+        let mut at = from;
+        // The row of the first state comes after that of the dead one.
+        let mut row = self.width;
+        let mut end = None;
+        while let Some(&byte) = bytes.get(at) {
+            let (class, length) = if byte < 128 {
+                (classes.of_ascii(byte), 1)
+            } else {
+                let c = text[at..].chars().next().unwrap_or_default();
+                (classes.of_char(c), c.len_utf8())
+            };
+            let entry = self.table[row + usize::from(class)];
+            if entry & MATCH != 0 {
+                end = Some(at);
+            }
+            row = (entry & !MATCH) as usize;
+            if row == DEAD {
+                return end;
+            }
+            at += length;
+        }
+        if self.table[row + self.width - 1] & MATCH != 0 {
+            end = Some(at);
+        }
+        end
+    }
+}
+
+/// Adds the steps of `node` in front of step `next`; returns where they begin.
+fn compile(node: &Node, next: usize, program: &mut Vec<Step>) -> Result<usize, Refusal> {
+    let mut add = |step| {
+        program.push(step);
+        program.len() - 1
+    };
+    let start = match node {
+        Node::Set(set) => add(Step::Set(*set, next)),
+        Node::Look {
+            set,
+            negated,
+            at_end,
+        } => add(Step::Look {
+            set: *set,
+            negated: *negated,
+            at_end: *at_end,
+            next,
+        }),
+        Node::Sequence(nodes) => {
+            let mut next = next;
+            for node in nodes.iter().rev() {
+                next = compile(node, next, program)?;
+            }
+            next
+        }
+        Node::Alternation(nodes) => {
+            let mut rest: Option<usize> = None;
+            for node in nodes.iter().rev() {
+                let first = compile(node, next, program)?;
+                rest = Some(match rest {
+                    None => first,
+                    Some(rest) => {
+                        program.push(Step::Fork(first, rest));
+                        program.len() - 1
+                    }
+                });
+            }
+            rest.unwrap_or(next)
+        }
+        Node::Repeat { node, min, max } => {
+            let mut next = next;
+            if let Some(max) = max {
+                // x{1,3} is x(x(x)?)?
+                let end = next;
+                for _ in *min..*max {
+                    let more = compile(node, next, program)?;
+                    program.push(Step::Fork(more, end));
+                    next = program.len() - 1;
+                }
+            } else {
+                let fork = add(Step::Fork(0, next));
+                let more = compile(node, fork, program)?;
+                program[fork] = Step::Fork(more, next);
+                next = fork;
+            }
+            for _ in 0..*min {
+                next = compile(node, next, program)?;
+            }
+            next
+        }
+    };
+    if program.len() > MOST_STEPS {
+        return Err(Refusal::new("the split pattern is too long".into()));
+    }
+    Ok(start)
+}
+
+/// Moves positions over a character of `class`, or to the end of the text. Returns whether one of
+/// them has matched before that character, and the new positions, in order of preference.
+fn advance(
+    program: &[Step],
+    positions: &[usize],
+    classes: &Classes,
+    class: Option<usize>,
+) -> (bool, Vec<usize>) {
+    let in_set = |set: usize| class.is_some_and(|class| classes.contains(class, set));
+    let mut seen = vec![false; program.len()];
+    let mut moved = Vec::new();
+    let mut pending: Vec<usize> = positions.iter().rev().copied().collect();
+    while let Some(position) = pending.pop() {
+        if std::mem::replace(&mut seen[position], true) {
+            continue;
+        }
+        match program[position] {
+            Step::Match => return (true, moved),
+            Step::Fork(first, second) => pending.extend([second, first]),
+            Step::Look {
+                set,
+                negated,
+                at_end,
+                next,
+            } => {
+                let passes = match class {
+                    Some(_) => in_set(set) != negated,
+                    None => at_end,
+                };
+                if passes {
+                    pending.push(next);
+                }
+            }
+            Step::Set(set, next) => {
+                if in_set(set) && !moved.contains(&next) {
+                    moved.push(next);
+                }
+            }
+        }
+    }
+    (false, moved)
+}

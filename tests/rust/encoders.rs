@@ -1,0 +1,129 @@
+//! The fast encoder against the `tokenizers` crate, text by text, without trie or cuts.
+//!
+//! `TURNTRIE_ROUNDS` sets the number of texts per tokenizer in hundreds. Which tokenizers have a fast
+//! encoder is asserted as well: a pipeline that is refused by mistake would pass every comparison.
+
+use tokenizers::Tokenizer;
+use turntrie::encoder::{Encoder, Encoders};
+
+use crate::harness::{self, Outcome, outcome};
+use crate::rng::Rng;
+use crate::texts::Writer;
+use crate::zoo;
+
+/// Compares `count` random texts; returns how many the fast encoder took.
+pub fn compare(name: &str, encoders: &Encoders, writer: &Writer, seed: u64, count: usize) -> usize {
+    let Ok(fast) = encoders.fast() else {
+        return 0;
+    };
+    let mut rng = Rng::new(seed);
+    let mut taken = 0;
+    for round in 0..count {
+        let text = match rng.below(10) {
+            0 => any_characters(&mut rng),
+            1 => writer.text(&mut rng, 120),
+            n => writer.text(&mut rng, 2 * n),
+        };
+        let want = outcome(|| {
+            let mut ids = Vec::new();
+            encoders.oracle().encode(&text, &mut ids).map(|()| ids)
+        });
+        let mut got = vec![7];
+        if fast.encode(&text, &mut got) {
+            taken += 1;
+            got.remove(0);
+            assert_eq!(
+                Outcome::Ids(got),
+                want,
+                "{name}, seed {seed}, round {round}: {text:?}"
+            );
+        } else {
+            assert_eq!(got, [7], "{name}: something was left behind");
+        }
+    }
+    taken
+}
+
+/// Characters from everywhere: assigned or not, any plane.
+fn any_characters(rng: &mut Rng) -> String {
+    let most = [0x80, 0x800, 0x3000, 0x1_0000, 0x3_0000, 0x11_0000][rng.below(6)];
+    let count = rng.between(1, 60);
+    let mut text = String::new();
+    for _ in 0..count {
+        let block = rng.below(most) & !15;
+        for _ in 0..rng.between(1, 4) {
+            text.extend(char::from_u32((block + rng.below(16)) as u32));
+        }
+        if rng.chance(30) {
+            text.push_str(rng.pick::<&str>(&[" ", "\n", "a", "'s", "7"]));
+        }
+    }
+    text
+}
+
+#[test]
+fn the_zoo() {
+    let count = 100 * harness::setting("TURNTRIE_ROUNDS", 5);
+    let mut refused = Vec::new();
+    for animal in zoo::all() {
+        let encoders = Encoders::from_json(&animal.json).expect(animal.name);
+        let tokenizer: Tokenizer = animal.json.parse().expect(animal.name);
+        let writer = Writer::new(&zoo::contents(&tokenizer));
+        match encoders.fast() {
+            Ok(_) => {
+                assert_eq!(encoders.name(), "turntrie");
+                let taken = compare(animal.name, &encoders, &writer, 1, count);
+                println!("{:45} {taken} of {count}", animal.name);
+                assert!(taken > count / 2, "{}: {taken} of {count}", animal.name);
+            }
+            Err(why) => {
+                assert_eq!(encoders.name(), "tokenizers");
+                println!("{:45} {why}", animal.name);
+                refused.push(animal.name);
+            }
+        }
+    }
+    let expected = [
+        "byte-level, prefix space",
+        "byte-level, single_word",
+        "Metaspace first, split",
+        "Strip, strips",
+        "Unigram",
+        "WordPiece",
+        "WordLevel",
+    ];
+    assert_eq!(refused, expected);
+}
+
+#[test]
+fn long_runs_and_long_texts() {
+    let sizes = [63, 64, 65, 1000, 20_000];
+    for animal in zoo::all() {
+        let encoders = Encoders::from_json(&animal.json).expect(animal.name);
+        let Ok(fast) = encoders.fast() else {
+            continue;
+        };
+        for unit in [
+            "a",
+            " ",
+            "\n",
+            "ab",
+            "0",
+            "字",
+            "é",
+            "👩\u{200d}",
+            "\u{301}",
+            "the ",
+        ] {
+            for size in sizes {
+                let text = unit.repeat(size);
+                let mut want = Vec::new();
+                encoders.oracle().encode(&text, &mut want).expect("ids");
+                let mut got = Vec::new();
+                assert!(fast.encode(&text, &mut got));
+                assert!(got == want, "{}: {size} times {unit:?}", animal.name);
+            }
+        }
+        assert!(!fast.encode(&"a ".repeat(1 << 21), &mut Vec::new()));
+    }
+}
