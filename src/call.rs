@@ -2,6 +2,7 @@
 
 use minijinja::Value;
 
+use crate::message::{Message, Variables};
 use crate::semantics::Dict;
 use crate::shape::{self, Key, Words};
 
@@ -10,10 +11,10 @@ pub const CLOCK: &str = "strftime_now()";
 
 /// What a template is rendered with, as owned values.
 pub struct Call {
-    /// The conversation, each message a [`Dict`].
-    pub messages: Vec<Value>,
-    /// All other variables of the template: tools, special tokens, switches.
-    pub variables: Vec<(Value, Value)>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// All other variables of the template.
+    pub variables: Variables,
     /// Texts for `strftime_now` by format, as of this call.
     pub clock: Dict,
 }
@@ -26,11 +27,12 @@ impl Call {
 
     /// The context of the template.
     pub fn into_context(self) -> Value {
-        let mut entries = Vec::with_capacity(self.variables.len() + 2);
+        let mut entries = Vec::with_capacity(self.variables.entries().len() + 2);
         // First, so that no variable of the caller can hide it.
         entries.push((Value::from(CLOCK), Value::from_object(self.clock)));
-        entries.push((Value::from("messages"), Value::from_object(self.messages)));
-        entries.extend(self.variables);
+        let messages: Vec<Value> = self.messages.iter().map(|m| m.value().clone()).collect();
+        entries.push((Value::from("messages"), Value::from_object(messages)));
+        entries.extend_from_slice(self.variables.entries());
         Value::from_object(Dict::new(entries))
     }
 }

@@ -127,6 +127,11 @@ impl Engine {
         })
     }
 
+    /// The bound on the bytes of checkpoints.
+    pub fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// Number of ids, added tokens included.
     pub fn vocab_size(&self) -> usize {
         self.encoders.oracle().vocab_size()

@@ -13,6 +13,7 @@ pub mod cuts;
 pub mod encoder;
 pub mod engine;
 pub mod error;
+pub mod message;
 pub mod semantics;
 pub mod shape;
 pub mod template;

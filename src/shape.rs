@@ -12,6 +12,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use memchr::memmem::Finder;
@@ -19,6 +20,7 @@ use minijinja::Value;
 use minijinja::value::ValueKind;
 
 use crate::error::{Category, Reason};
+use crate::message::{Message, Variables};
 use crate::semantics::Dict;
 
 /// Identifies one aspect of a call's shape, for one template.
@@ -90,8 +92,9 @@ impl Hasher for Mix {
 }
 
 /// The words of a template that can tell conversations apart.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Words {
+    id: u64,
     names: Set<String>,
     searches: Vec<(Search, Finder<'static>)>,
 }
@@ -110,7 +113,23 @@ pub enum Search {
 /// More search strings than this are not told apart.
 const MAX_SEARCHES: usize = 16;
 
+impl Default for Words {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Words {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            names: Set::default(),
+            searches: Vec::new(),
+        }
+    }
+}
+
 impl Words {
+    /// Tells the words of one template from those of all others of this process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Notes a name that the template may look up: an attribute or a literal string.
     pub fn name(&mut self, name: &str) {
         self.names.insert(name.to_owned());
@@ -152,21 +171,13 @@ const DEPTH: usize = 6;
 
 /// The keys of a call: for each message its own and that of the pair it ends, and at last the pair of
 /// the last message and the end.
-pub fn keys(messages: &[Value], variables: &[(Value, Value)], words: &Words) -> Vec<Key> {
-    let mut context = Mix::default();
-    for (name, value) in variables {
-        name.as_str().hash(&mut context);
-        switch(value, words, &mut context, 0);
-    }
-    let context = context.finish();
+pub fn keys(messages: &[Message], variables: &Variables, words: &Words) -> Vec<Key> {
+    let context = variables.shape(words);
     let mut keys = Vec::with_capacity(2 * messages.len() + 1);
     let mut before = 0;
     for message in messages {
-        let mut shape = Mix::default();
-        context.hash(&mut shape);
-        structure(message, words, &mut shape, 0);
-        keys.push(shape.finish());
-        let role = role_of(message);
+        let MessageShape { structure, role } = message.shape(words);
+        keys.push(pair(context, structure, 0));
         keys.push(pair(context, before, role));
         before = role;
     }
@@ -236,6 +247,35 @@ fn pair(context: u64, before: u64, after: u64) -> Key {
     let mut hash = Mix::default();
     (context, before, after).hash(&mut hash);
     hash.finish()
+}
+
+/// What of the other variables a template can branch on.
+pub fn of_variables(variables: &[(Value, Value)], words: &Words) -> u64 {
+    let mut shape = Mix::default();
+    for (name, value) in variables {
+        name.as_str().hash(&mut shape);
+        switch(value, words, &mut shape, 0);
+    }
+    shape.finish()
+}
+
+/// What of a message a template can branch on.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageShape {
+    structure: u64,
+    role: u64,
+}
+
+impl MessageShape {
+    /// The shape for a template with these words.
+    pub fn of(message: &Value, words: &Words) -> Self {
+        let mut shape = Mix::default();
+        structure(message, words, &mut shape, 0);
+        MessageShape {
+            structure: shape.finish(),
+            role: role_of(message),
+        }
+    }
 }
 
 fn role_of(message: &Value) -> u64 {
@@ -369,15 +409,15 @@ mod tests {
         words
     }
 
-    fn message(role: &str, content: Value) -> Value {
-        Value::from_object(Dict::new(vec![
+    fn message(role: &str, content: Value) -> Message {
+        Message::new(Dict::new(vec![
             (Value::from("role"), Value::from(role)),
             (Value::from("content"), content),
         ]))
     }
 
-    fn keys_of(messages: &[Value]) -> Vec<Key> {
-        keys(messages, &[], &words())
+    fn keys_of(messages: &[Message]) -> Vec<Key> {
+        keys(messages, &Variables::new(Vec::new()), &words())
     }
 
     #[test]
@@ -467,7 +507,7 @@ mod tests {
         let call = |value: Value| {
             keys(
                 &[message("user", Value::from("a"))],
-                &[(Value::from("enable_thinking"), value)],
+                &Variables::new(vec![(Value::from("enable_thinking"), value)]),
                 &words(),
             )
         };

@@ -2,20 +2,21 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use minijinja::Value;
 use pyo3::prelude::*;
 
 use super::convert;
+use super::memo::Memo;
+use crate::message::Message;
 
 /// A growing list of converted messages.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Conversation {
-    messages: Mutex<Vec<Value>>,
+    messages: Mutex<Vec<Message>>,
 }
 
 impl Conversation {
     /// The messages so far; cheap, values are shared.
-    pub fn snapshot(&self) -> Vec<Value> {
+    pub fn snapshot(&self) -> Vec<Message> {
         self.messages
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -54,13 +55,17 @@ impl Conversation {
     }
 }
 
-/// The converted messages of a list or of a [`Conversation`].
+/// The converted messages of a list, recognised by `memo`, or of a [`Conversation`].
 pub fn messages_of(
     messages: &Bound<'_, PyAny>,
     rules: u32,
-) -> Result<Vec<Value>, crate::error::Reason> {
+    memo: Option<&Memo>,
+) -> convert::Converted<Vec<Message>> {
     match messages.cast_exact::<Conversation>() {
         Ok(conversation) => Ok(conversation.get().snapshot()),
-        Err(_) => convert::messages(messages, rules),
+        Err(_) => match memo {
+            Some(memo) => memo.messages(messages, rules),
+            None => convert::messages(messages, rules),
+        },
     }
 }

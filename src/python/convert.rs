@@ -10,8 +10,10 @@ use minijinja::value::Tuple;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::memo::Memo;
 use crate::call::Call;
 use crate::error::{Category, Reason};
+use crate::message::{Message, Variables};
 use crate::semantics::Dict;
 
 /// Rule bit: top-level keys of a message whose value is `None` are dropped (transformers 5).
@@ -23,6 +25,9 @@ pub const RULE_WATCH_SHAPES: u32 = 4;
 /// Rule bit: let the id oracle look at the ids.
 pub const RULE_WATCH_IDS: u32 = 8;
 
+/// The rules that change what a message is converted to.
+pub const RULES_OF_MESSAGES: u32 = RULE_DROP_NULL | RULE_ALIAS_REASONING;
+
 /// The names under which a message's reasoning is passed, the standard one first
 /// (`_REASONING_FIELDS` of `transformers/utils/chat_template_utils.py`).
 const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
@@ -30,41 +35,57 @@ const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "thinking", "reasoning
 /// Containers nested deeper than this are left to the reference.
 const MAX_DEPTH: usize = 100;
 
-type Converted<T> = Result<T, Reason>;
+/// A converted value, or why there is none.
+pub type Converted<T> = Result<T, Reason>;
 
 fn refuse<T>(kind: &'static str) -> Converted<T> {
     Err(Reason::new(Category::Value, kind))
 }
 
 /// The messages of a conversation, normalised as `rules` say.
-pub fn messages(list: &Bound<'_, PyAny>, rules: u32) -> Converted<Vec<Value>> {
-    let Ok(list) = list.cast_exact::<PyList>() else {
-        return refuse("conversation");
-    };
-    let mut converted = Vec::with_capacity(list.len());
-    for item in list.iter() {
-        let Ok(dict) = item.cast_exact::<PyDict>() else {
-            return refuse("message");
-        };
-        converted.push(message(dict, rules)?);
-    }
-    Ok(converted)
+pub fn messages(messages: &Bound<'_, PyAny>, rules: u32) -> Converted<Vec<Message>> {
+    let items = list(messages)?.iter();
+    items.map(|item| message(dict_of(&item)?, rules)).collect()
 }
 
-/// A call of a template with converted `messages`.
+/// A conversation is a list,
+pub fn list<'a, 'py>(messages: &'a Bound<'py, PyAny>) -> Converted<&'a Bound<'py, PyList>> {
+    messages
+        .cast_exact::<PyList>()
+        .or_else(|_| refuse("conversation"))
+}
+
+/// of dicts.
+pub fn dict_of<'a, 'py>(message: &'a Bound<'py, PyAny>) -> Converted<&'a Bound<'py, PyDict>> {
+    message
+        .cast_exact::<PyDict>()
+        .or_else(|_| refuse("message"))
+}
+
+/// A call of a template with converted `messages`; `memo` may recognise the variables.
 pub fn call(
     variables: &Bound<'_, PyDict>,
     clock: &Bound<'_, PyDict>,
-    messages: Vec<Value>,
+    messages: Vec<Message>,
+    memo: Option<&Memo>,
 ) -> Converted<Call> {
     Ok(Call {
         messages,
-        variables: pairs(variables, 0)?,
+        variables: match memo {
+            Some(memo) => memo.variables(variables)?,
+            None => self::variables(variables)?,
+        },
         clock: dict(clock, 0)?,
     })
 }
 
-fn message(source: &Bound<'_, PyDict>, rules: u32) -> Converted<Value> {
+/// The variables of a template.
+pub fn variables(source: &Bound<'_, PyDict>) -> Converted<Variables> {
+    Ok(Variables::new(pairs(source, 0)?))
+}
+
+/// One message, normalised as `rules` say.
+pub fn message(source: &Bound<'_, PyDict>, rules: u32) -> Converted<Message> {
     let mut entries = Vec::with_capacity(source.len() + 2);
     for (key, value) in source.iter() {
         if value.is_none() && rules & RULE_DROP_NULL != 0 {
@@ -75,7 +96,7 @@ fn message(source: &Bound<'_, PyDict>, rules: u32) -> Converted<Value> {
     if rules & RULE_ALIAS_REASONING != 0 {
         entries = alias_reasoning(entries);
     }
-    Ok(Value::from_object(Dict::new(entries)))
+    Ok(Message::new(Dict::new(entries)))
 }
 
 /// `{"thinking": reasoning, **message, "reasoning_content": reasoning}`, as transformers 5 writes it.

@@ -10,18 +10,22 @@ use super::conversation::messages_of;
 use super::convert;
 use super::convert::RULE_WATCH_IDS;
 use super::guard::guarded;
-use super::prompt::{IntTable, Prompt};
+use super::lists::Lists;
+use super::prompt::Prompt;
 use super::template::{Rendered, Template};
 use crate::cuts::Weakness;
 use crate::engine::{self, Encoded};
 use crate::error::{Category, Error, Reason};
 use crate::verify::{Fault, Verified};
 
+/// Which part of the budget for checkpoints lists may take on top of it.
+const LISTS_SHARE: usize = 8;
+
 /// Encoder, cut policy and checkpoints of one backend.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Engine {
     inner: Arc<Verified>,
-    table: Arc<IntTable>,
+    lists: Arc<Lists>,
 }
 
 fn tokenizer_reason(_: Error) -> Reason {
@@ -38,13 +42,16 @@ fn unchecked(text: String) -> Rendered {
 impl Engine {
     fn of(inner: Verified) -> Self {
         Engine {
-            table: Arc::new(IntTable::new(inner.engine().vocab_size())),
+            lists: Arc::new(Lists::new(
+                inner.engine().vocab_size(),
+                inner.engine().budget() / LISTS_SHARE,
+            )),
             inner: Arc::new(inner),
         }
     }
 
     fn prompt_of(&self, outcome: Result<(Rendered, Encoded), Reason>) -> Prompt {
-        Prompt::new(outcome, Arc::clone(&self.table))
+        Prompt::new(outcome, Arc::clone(&self.lists))
     }
 
     fn encode_text(&self, namespace: u64, text: &str, rules: u32) -> Result<Encoded, Reason> {
@@ -160,7 +167,12 @@ impl Engine {
     ) -> Prompt {
         let template = template.get();
         let outcome = template.usable().and_then(|_| {
-            let call = convert::call(variables, clock, messages_of(messages, rules)?)?;
+            let call = convert::call(
+                variables,
+                clock,
+                messages_of(messages, rules, Some(template.memo()))?,
+                Some(template.memo()),
+            )?;
             py.detach(|| {
                 let rendered = template.render_call(call, rules)?;
                 let encoded = self.encode_text(namespace, &rendered.text, rules)?;

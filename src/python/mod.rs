@@ -8,6 +8,8 @@ mod conversation;
 mod convert;
 mod engine;
 mod guard;
+mod lists;
+mod memo;
 mod prompt;
 mod template;
 

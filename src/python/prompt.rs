@@ -3,64 +3,32 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyInt, PyList};
+use pyo3::types::{PyByteArray, PyList};
 
+use super::lists::Lists;
 use super::template::Rendered;
 use crate::engine::Encoded;
 use crate::error::Reason;
 use crate::shape::Key;
 
-/// The Python ints of a tokenizer's ids, made once and shared by every list handed out.
-pub struct IntTable {
-    size: usize,
-    ints: PyOnceLock<Vec<Py<PyInt>>>,
-}
-
-impl IntTable {
-    /// A table of `0..size`, filled on first use.
-    pub fn new(size: usize) -> Self {
-        IntTable {
-            size,
-            ints: PyOnceLock::new(),
-        }
-    }
-
-    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        let ints = self.ints.get_or_init(py, || {
-            (0..self.size)
-                .map(|id| PyInt::new(py, id).unbind())
-                .collect()
-        });
-        PyList::new(
-            py,
-            ids.iter().map(|&id| match ints.get(id as usize) {
-                Some(int) => int.clone_ref(py),
-                // Vocabularies may have gaps, so an id can lie past their size.
-                None => PyInt::new(py, id).unbind(),
-            }),
-        )
-    }
-}
-
 /// Ids of one text, or the reason why the reference has to serve the call.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Prompt {
     outcome: Result<(Rendered, Encoded), Reason>,
-    table: Arc<IntTable>,
+    lists: Arc<Lists>,
 }
 
 impl Prompt {
     /// Wraps what the engine returned for a text.
-    pub fn new(outcome: Result<(Rendered, Encoded), Reason>, table: Arc<IntTable>) -> Self {
-        Prompt { outcome, table }
+    pub fn new(outcome: Result<(Rendered, Encoded), Reason>, lists: Arc<Lists>) -> Self {
+        Prompt { outcome, lists }
     }
 
     /// A text that was not encoded.
     pub fn of_text(outcome: Result<Rendered, Reason>) -> Self {
         Prompt {
             outcome: outcome.map(|rendered| (rendered, Encoded::default())),
-            table: Arc::new(IntTable::new(0)),
+            lists: Arc::new(Lists::new(0, 0)),
         }
     }
 
@@ -122,7 +90,7 @@ impl Prompt {
     /// The ids from `start` on as a fresh list.
     #[pyo3(signature = (start = 0))]
     fn tolist<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
-        self.table.list(py, self.from(start))
+        self.lists.list(py, self.from(start), start == 0)
     }
 
     /// How many leading ids this prompt shares with `other`.

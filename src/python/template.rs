@@ -8,6 +8,7 @@ use super::conversation::messages_of;
 use super::convert;
 use super::convert::RULE_WATCH_SHAPES;
 use super::guard::guarded;
+use super::memo::Memo;
 use super::prompt::Prompt;
 use crate::call::Call;
 use crate::error::{Category, Reason};
@@ -19,6 +20,7 @@ use crate::template::{ChatTemplate, Fault, Refusal};
 pub struct Template {
     compiled: Result<ChatTemplate, (Reason, usize)>,
     ledger: Ledger,
+    memo: Memo,
 }
 
 /// A rendered text, and which aspects of its call were never checked.
@@ -40,6 +42,11 @@ impl Template {
         };
         let text = guarded("render", || template.render(call))?;
         Ok(Rendered { text, unseen })
+    }
+
+    /// Messages recognised from earlier calls.
+    pub fn memo(&self) -> &Memo {
+        &self.memo
     }
 
     /// The compiled template, or why the reference serves it.
@@ -64,6 +71,7 @@ impl Template {
         Template {
             compiled,
             ledger: Ledger::default(),
+            memo: Memo::default(),
         }
     }
 
@@ -80,6 +88,7 @@ impl Template {
         Ok(Template {
             compiled,
             ledger: Ledger::default(),
+            memo: Memo::default(),
         })
     }
 
@@ -114,7 +123,12 @@ impl Template {
         rules: u32,
     ) -> Prompt {
         let outcome = self.usable().and_then(|_| {
-            let call = convert::call(variables, clock, messages_of(messages, rules)?)?;
+            let call = convert::call(
+                variables,
+                clock,
+                messages_of(messages, rules, Some(&self.memo))?,
+                Some(&self.memo),
+            )?;
             py.detach(|| self.render_call(call, rules))
         });
         Prompt::of_text(outcome)
@@ -129,7 +143,7 @@ impl Template {
     ) -> Vec<Key> {
         let clock = PyDict::new(messages.py());
         let keys = self.usable().and_then(|template| {
-            let call = convert::call(variables, &clock, messages_of(messages, rules)?)?;
+            let call = convert::call(variables, &clock, messages_of(messages, rules, None)?, None)?;
             Ok(call.shape(template.words()))
         });
         keys.unwrap_or_default()
@@ -143,6 +157,11 @@ impl Template {
     /// Sends every call with one of these shape keys to the reference from now on.
     fn quarantine(&self, keys: Vec<Key>) {
         self.ledger.quarantine(&keys);
+    }
+
+    /// Forgets the messages of earlier calls.
+    fn forget(&self) {
+        self.memo.clear();
     }
 
     /// How many shape keys were accepted, and how many are in quarantine.

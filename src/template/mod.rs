@@ -21,7 +21,8 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
 use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::semantics::{self, Dict, Unproved, budget};
+use crate::message::Message;
+use crate::semantics::{self, Unproved, budget};
 use crate::shape::Words;
 
 pub use lower::Refusal;
@@ -54,24 +55,10 @@ static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
 
 /// Bytes that a render may read and make, see [`budget`]: a constant, some copies of the whole
 /// conversation, and one for each message (a template may collect its text step by step).
-fn allowance(messages: &[Value]) -> u64 {
-    let bytes: u64 = messages.iter().map(|message| weight(message)).sum();
+fn allowance(messages: &[Message]) -> u64 {
+    let bytes: u64 = messages.iter().map(Message::weight).sum();
     let count = messages.len() as u64;
     (256 << 20) + bytes.saturating_mul(64 + 2 * count) + 1024 * count.saturating_mul(count)
-}
-
-fn weight(value: &Value) -> u64 {
-    if let Some(text) = value.as_str() {
-        return text.len() as u64;
-    }
-    if let Some(dict) = value.downcast_object_ref::<Dict>() {
-        let entries = dict.entries().iter();
-        return entries.map(|(_, value)| 16 + weight(value)).sum();
-    }
-    match value.downcast_object_ref::<Vec<Value>>() {
-        Some(items) => items.iter().map(|item| 16 + weight(item)).sum(),
-        None => 16,
-    }
 }
 
 static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
