@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turntrie import backend, counters
+from turntrie._native import forget
 from turntrie.backend import Backend, Observation
 from turntrie.counters import Counters
 from turntrie.locks import ForkSafeLock
@@ -130,7 +131,11 @@ class Attachment:
         self._live = None
 
     def reset(self) -> None:
-        """Forgets checkpoints, counters and engine; the checkpoints also for others in the same namespace."""
+        """Forgets checkpoints, counters and engine; the checkpoints also for others in the same namespace.
+
+        Messages of earlier calls that the process holds on to, whatever tokenizer they were for, are let go as well.
+        """
+        forget()
         loaded = self.current()
         if loaded is not None:
             loaded.engine.drop_namespace(self.root)

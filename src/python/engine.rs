@@ -11,6 +11,7 @@ use super::convert;
 use super::convert::RULE_WATCH_IDS;
 use super::guard::guarded;
 use super::lists::Lists;
+use super::memo::MEMO;
 use super::prompt::Prompt;
 use super::template::{Rendered, Template};
 use crate::cuts::Weakness;
@@ -170,8 +171,8 @@ impl Engine {
             let call = convert::call(
                 variables,
                 clock,
-                messages_of(messages, rules, Some(template.memo()))?,
-                Some(template.memo()),
+                messages_of(messages, rules, Some(&MEMO))?,
+                Some(&MEMO),
             )?;
             py.detach(|| {
                 let rendered = template.render_call(call, rules)?;

@@ -22,14 +22,13 @@ use super::convert::{self, Converted};
 use crate::message::{Message, Variables};
 
 /// Conversations that are remembered.
-const CONVERSATIONS: usize = 16;
+const CONVERSATIONS: usize = 128;
 /// Sets of other variables that are remembered.
-const VARIABLES: usize = 4;
+const VARIABLES: usize = 8;
 /// Bytes of messages that are remembered, all conversations together.
 const BYTES: u64 = 64 << 20;
 
 /// The conversations of the last calls, the latest first.
-#[derive(Default)]
 pub struct Memo {
     recent: Mutex<Vec<Conversation>>,
     variables: Mutex<Vec<KnownVariables>>,
@@ -58,6 +57,12 @@ struct Known {
     parts: Parts,
     message: Message,
 }
+
+/// The memo of this process: the same messages may go through several tokenizers and templates.
+pub static MEMO: Memo = Memo {
+    recent: Mutex::new(Vec::new()),
+    variables: Mutex::new(Vec::new()),
+};
 
 impl Memo {
     /// The messages of a list, see [`convert::messages`].
@@ -294,4 +299,10 @@ fn same_items(
 ) -> bool {
     dict.iter()
         .all(|(key, value)| same(&key, parts) && same(&value, parts))
+}
+
+/// Forgets the messages and variables of earlier calls.
+#[pyfunction]
+pub fn forget() {
+    MEMO.clear();
 }

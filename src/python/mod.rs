@@ -31,6 +31,8 @@ mod _native {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::memo::forget;
+    #[pymodule_export]
     use super::prompt::Prompt;
     #[pymodule_export]
     use super::template::Template;

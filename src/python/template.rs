@@ -8,7 +8,7 @@ use super::conversation::messages_of;
 use super::convert;
 use super::convert::RULE_WATCH_SHAPES;
 use super::guard::guarded;
-use super::memo::Memo;
+use super::memo::MEMO;
 use super::prompt::Prompt;
 use crate::call::Call;
 use crate::error::{Category, Reason};
@@ -20,7 +20,6 @@ use crate::template::{ChatTemplate, Fault, Refusal};
 pub struct Template {
     compiled: Result<ChatTemplate, (Reason, usize)>,
     ledger: Ledger,
-    memo: Memo,
 }
 
 /// A rendered text, and which aspects of its call were never checked.
@@ -42,11 +41,6 @@ impl Template {
         };
         let text = guarded("render", || template.render(call))?;
         Ok(Rendered { text, unseen })
-    }
-
-    /// Messages recognised from earlier calls.
-    pub fn memo(&self) -> &Memo {
-        &self.memo
     }
 
     /// The compiled template, or why the reference serves it.
@@ -71,7 +65,6 @@ impl Template {
         Template {
             compiled,
             ledger: Ledger::default(),
-            memo: Memo::default(),
         }
     }
 
@@ -88,7 +81,6 @@ impl Template {
         Ok(Template {
             compiled,
             ledger: Ledger::default(),
-            memo: Memo::default(),
         })
     }
 
@@ -126,8 +118,8 @@ impl Template {
             let call = convert::call(
                 variables,
                 clock,
-                messages_of(messages, rules, Some(&self.memo))?,
-                Some(&self.memo),
+                messages_of(messages, rules, Some(&MEMO))?,
+                Some(&MEMO),
             )?;
             py.detach(|| self.render_call(call, rules))
         });
@@ -157,11 +149,6 @@ impl Template {
     /// Sends every call with one of these shape keys to the reference from now on.
     fn quarantine(&self, keys: Vec<Key>) {
         self.ledger.quarantine(&keys);
-    }
-
-    /// Forgets the messages of earlier calls.
-    fn forget(&self) {
-        self.memo.clear();
     }
 
     /// How many shape keys were accepted, and how many are in quarantine.
