@@ -55,7 +55,7 @@ static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
 /// Bytes that a render may read and make, see [`budget`]: a constant, some copies of the whole
 /// conversation, and one for each message (a template may collect its text step by step).
 fn allowance(messages: &[Value]) -> u64 {
-    let bytes: u64 = messages.iter().map(|message| weight(message)).sum();
+    let bytes: u64 = messages.iter().map(weight).sum();
     let count = messages.len() as u64;
     (256 << 20) + bytes.saturating_mul(64 + 2 * count) + 1024 * count.saturating_mul(count)
 }
