@@ -157,6 +157,8 @@ class Session:
         call = path.read(tok, (new if new or not len(history) else [{}],), keywords)
         if isinstance(call, Reason):
             return None, call
+        if call.batched:
+            return None, Reason("call:batch")
         rules = reference.rules()
         refusal: str | None = rules.refuse(new)
         if conversation is None:

@@ -184,9 +184,12 @@ impl<'s> Walk<'s> {
                 Ok(Stmt::IfCond(Spanned::new(lowered, s.span())))
             })?,
             Stmt::WithBlock(s) => {
-                // The body of a `generation` tag is a function to jinja2: no loop reaches into it.
-                if s.assignments.is_empty() && super::scope::leaves_loop(&s.body) {
-                    return refuse("generation:break", s.span());
+                // The body of a `generation` tag is a function to jinja2: no loop reaches into it. And
+                // the engine does not close the scope of a `with` that a loop is left from.
+                if super::scope::leaves_loop(&s.body) {
+                    let is_generation = s.assignments.is_empty();
+                    let tag = if is_generation { "generation" } else { "with" };
+                    return refuse(format!("{tag}:break"), s.span());
                 }
                 // jinja2 evaluates all values of one `with` in the outer scope, minijinja one by one.
                 if s.assignments.len() > 1 {

@@ -281,6 +281,10 @@ mod tests {
             ("{% with a=1, b=a %}x{% endwith %}", "with:several"),
             ("{% for a in b recursive %}x{% endfor %}", "for:recursive"),
             (
+                "{% for a in b %}{% with c=1 %}{% break %}{% endwith %}{% endfor %}",
+                "with:break",
+            ),
+            (
                 "{% for a in b %}{% continue %}{% else %}x{% endfor %}",
                 "for:else",
             ),

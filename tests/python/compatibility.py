@@ -71,6 +71,7 @@ EXAMPLES = [
     Example("block `set`, with filters", "{% set a | upper %}{{ s }}{% endset %}{{ a }}"),
     Example("`with` of one name", "{% with a = 1 %}{{ a }}{% endwith %}"),
     Example("`with` of several names", "{% with a = 1, b = a %}{{ b }}{% endwith %}", GATE),
+    Example("`break` out of a `with`", "{% for x in l %}{% with a = x %}{% break %}{% endwith %}{% endfor %}", GATE),
     Example("`filter` block", "{% filter upper %}{{ s }}{% endfilter %}"),
     Example("`generation`", "{% generation %}{% set a = 1 %}{{ s }}{% endgeneration %}{{ a }}"),
     Example(

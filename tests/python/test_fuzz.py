@@ -17,6 +17,8 @@ FOUND = {
     "a plus before the end of an expression": "{{ a +}}",
     "loop without a target": "{% for in c %}x{% endfor %}",
     "targets that end in a comma": "{% for x, in c %}{{ x }}{% endfor %}",
+    "break out of a with": "{% for x in c %}{% with b = x %}{{ b }}{% break %}{% endwith %}{% endfor %}",
+    "continue out of a with": "{% for x in c %}{% with b = x %}{{ b }}{% continue %}{% endwith %}{% endfor %}",
     "every iteration left early": "{% for x in c %}{% continue %}{% else %}none{% endfor %}",
     "set in a filter block": "{% filter upper %}{% set a = 1 %}{% endfilter %}{{ a }}",
     "set in a set block": "{% set b %}{% set a = 1 %}{% endset %}{{ a }}{{ b }}",
