@@ -383,10 +383,10 @@ GENERATION = (
 
 
 @pytest.mark.fallback
-def test_18_a_construct_that_is_not_proved_goes_to_transformers_with_its_name() -> None:
+def test_18_a_construct_that_is_not_proved_goes_to_transformers_with_a_reason() -> None:
     plain, tok = adapter_models.load("demo"), adapter_models.load("demo")
     for source, reason in (
-        ("{{ messages|pprint }}", "template:filter:pprint"),
+        ("{{ messages|pprint }}", "render:filter"),
         (GENERATION, None),
         (MACROS, None),
     ):
@@ -407,4 +407,4 @@ def test_18_an_assistant_mask_goes_to_transformers() -> None:
     want = plain.apply_chat_template([user(), answer()], **keywords)
     assert encoded["assistant_masks"] == want["assistant_masks"]
     assert sum(encoded["assistant_masks"]) > 0
-    assert set(real_data.fallbacks() - before) == {"call:mask"}
+    assert set(real_data.fallbacks() - before) == {"value:assistant_mask"}

@@ -43,7 +43,7 @@ def conversations(name: str) -> list[Recording]:
 def _conversations(name: str) -> Iterator[Recording]:
     """Generated and recorded conversations, their first turns, in a spelling that the template renders."""
     plain = adapter_models.plain(name)
-    yield episodes.fitting(plain, episodes.own(turns=9, seed=31))
+    yield episodes.fitting(plain, episodes.own(turns=14, seed=31))
     folder = real_data.folder("TURNTRIE_CONVERSATIONS")
     for file, count in RECORDED.items() if folder else ():
         for recording in islice(recordings.read(folder / file), count):
