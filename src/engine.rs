@@ -25,6 +25,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -150,6 +151,13 @@ impl Engine {
         tokens.into_iter().map(|(_, token)| token.content).collect()
     }
 
+    /// The same with another bound on threads; see [`Encoders::with_threads`].
+    #[must_use]
+    pub fn with_threads(mut self, threads: NonZero<usize>) -> Self {
+        self.encoders = self.encoders.with_threads(threads);
+        self
+    }
+
     /// The encoders of this backend.
     pub fn encoders(&self) -> &Encoders {
         &self.encoders
@@ -227,11 +235,20 @@ impl Engine {
         let mut shared = 0;
 
         let known_chunks = self.chunks_of(text, &unknown);
+        let tail = unknown.last().map_or(walk.end, |(segment, _)| segment.end);
+        // What nobody knows, in the order of the text, and the open tail.
+        let texts: Vec<&str> = unknown
+            .iter()
+            .zip(&known_chunks)
+            .filter(|(_, known)| known.is_none())
+            .map(|((segment, _), _)| &text[segment.start..segment.end])
+            .chain(Some(&text[tail..]).filter(|tail| !tail.is_empty()))
+            .collect();
+        let mut encoded = self.encoders.encode_all(&texts)?.into_iter();
+
         let mut new = Vec::with_capacity(unknown.len());
-        let mut end = walk.end;
         for ((segment, hash), known) in unknown.iter().zip(known_chunks) {
             let before = ids.len();
-            let segment_text = &text[segment.start..segment.end];
             let chunk = if let Some(chunk) = known {
                 ids.extend_from_slice(chunk.ids());
                 if kept == before {
@@ -241,16 +258,14 @@ impl Engine {
                 }
                 chunk
             } else {
-                self.encoders.encode(segment_text, &mut ids)?;
+                ids.extend(encoded.next().into_iter().flatten());
+                let segment_text = &text[segment.start..segment.end];
                 let anchor = segment.anchor.map(|anchor| anchor - segment.start);
                 Arc::new(Chunk::new(segment_text, &ids[before..], *hash, anchor))
             };
             new.push(chunk);
-            end = segment.end;
         }
-        if end < text.len() {
-            self.encoders.encode(&text[end..], &mut ids)?;
-        }
+        ids.extend(encoded.flatten());
 
         if !(walk.path.is_empty() && new.is_empty()) {
             self.checkpoints

@@ -28,6 +28,7 @@ larger than 32 KiB (a precompiled character map) replaced by another of the same
 
 import hashlib
 import logging
+import os
 import time
 import weakref
 from operator import attrgetter
@@ -144,6 +145,7 @@ def load(live: Any, budget: int) -> Backend | Reason:
 
     The GIL is free while the content is hashed and the engine built, not while it is serialised.
     """
+    threads = threads_setting()
     start = time.perf_counter()
     content = live.to_str()
     serialised = time.perf_counter()
@@ -154,16 +156,35 @@ def load(live: Any, budget: int) -> Backend | Reason:
         if found is not None:
             return found
         try:
-            engine = Engine(content, budget)
+            engine = Engine(content, budget, threads)
         except ValueError:
             return Reason("tokenizer:unloadable")
+        build = time.perf_counter() - hashed
+        parse, tables = engine.loading()
         timings = {
             "to_str": serialised - start,
             "hash": hashed - serialised,
-            "build": time.perf_counter() - hashed,
+            "build": build,
+            "parse": parse,
+            "tables": tables,
+            "table_bytes": float(engine.encoder()[1]),
         }
         found = _loaded[key] = Backend(engine, _type_id(live), timings)
         return found
+
+
+def threads_setting() -> int | None:
+    """`TURNTRIE_THREADS`: how many threads may encode at a time in this process, the calling one included.
+
+    Raises:
+        ValueError: If it is set to anything but a number from 1 on.
+    """
+    setting = os.environ.get("TURNTRIE_THREADS")
+    if setting is None:
+        return None
+    if not (setting.isascii() and setting.isdecimal() and 0 < int(setting) < 2**16):
+        raise ValueError(f"TURNTRIE_THREADS is {setting!r}: a number from 1 on is needed")
+    return int(setting)
 
 
 def loaded() -> list[Backend]:

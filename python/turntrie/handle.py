@@ -58,8 +58,10 @@ class Handle:
         """Builds the engine now, unless the process has it already.
 
         Returns:
-            Seconds spent when it was built: `to_str` (serialising the backend, GIL held), `hash`, `build` (parsing and
-            analysing it, GIL free). Empty if this tokenizer is left to the reference: the next call counts why.
+            Seconds spent when it was built: `to_str` (serialising the backend, GIL held), `hash`, `build` (everything
+            else, GIL free), of which `parse` is the `tokenizers` crate's and `tables` the fast encoder's; and
+            `table_bytes`, the memory of those tables, 0 without a fast encoder. Empty if this tokenizer is left to the
+            reference: the next call counts why.
         """
         backend = path.engine(self._tok)
         return {} if isinstance(backend, Reason) else dict(backend.timings)

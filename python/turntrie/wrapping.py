@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from turntrie import dispatch, reference
 from turntrie.attachment import DEFAULT_BUDGET, KEY, Attachment
+from turntrie.backend import threads_setting
 from turntrie.handle import Handle
 from turntrie.locks import ForkSafeLock
 from turntrie.reference import ORIGINAL
@@ -51,7 +52,8 @@ def wrap(
 
     Raises:
         TypeError: `tok` is not a fast tokenizer of transformers.
-        ValueError: `tok` is wrapped with other options, `budget` is negative, or `verify` is none of the above.
+        ValueError: `tok` is wrapped with other options, `budget` is negative, `verify` is none of the above, or
+            TURNTRIE_THREADS, the threads that may encode at a time, is not a number from 1 on.
     """
     if budget < 0:
         raise ValueError(f"budget must not be negative, got {budget}")
@@ -66,6 +68,7 @@ def wrap(
                 f"verify={attached.verify!r}: call turntrie.restore(tok) first"
             )
         return tok
+    threads_setting()
     _require_fast(tok)
     tok.__dict__[KEY] = Attachment(budget, namespace, verify)
     _adopt(tok)

@@ -13,11 +13,17 @@ mod bpe;
 mod fast;
 mod hf;
 mod normalizer;
+mod parallel;
 mod split;
 
 pub use fast::FastEncoder;
 pub use hf::HfEncoder;
 pub use split::Refusal;
+
+use std::fmt;
+use std::num::NonZero;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
@@ -37,6 +43,8 @@ pub trait Encoder: Send + Sync {
 pub struct Encoders {
     oracle: HfEncoder,
     fast: Result<FastEncoder, Refusal>,
+    threads: usize,
+    loading: [Duration; 2],
 }
 
 impl Encoders {
@@ -45,11 +53,41 @@ impl Encoders {
     /// # Errors
     /// If the `tokenizers` crate cannot load it.
     pub fn from_json(json: &str) -> Result<Self, Error> {
+        let start = Instant::now();
         let oracle = HfEncoder::from_json(json)?;
+        let parsed = start.elapsed();
         Ok(Encoders {
             fast: FastEncoder::new(json, &oracle),
             oracle,
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            loading: [parsed, start.elapsed() - parsed],
         })
+    }
+
+    /// The same with another bound on the threads at work in this process, the calling one included.
+    /// The default is the processors that the process may use, by affinity and cgroup quota.
+    #[must_use]
+    pub fn with_threads(mut self, threads: NonZero<usize>) -> Self {
+        self.threads = threads.get();
+        self
+    }
+
+    /// What loading took: the `tokenizers` crate, then the tables of the fast encoder.
+    pub fn loading(&self) -> [Duration; 2] {
+        self.loading
+    }
+
+    /// The ids of each text, in order; long ones on several threads.
+    ///
+    /// # Errors
+    /// If the backend refuses one of the texts.
+    pub fn encode_all(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, Error> {
+        parallel::encode_all(self, texts, self.threads)
+    }
+
+    /// How many threads may encode at a time in this process.
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The `tokenizers` crate.
@@ -60,6 +98,17 @@ impl Encoders {
     /// The fast encoder, or why there is none for this backend.
     pub fn fast(&self) -> Result<&FastEncoder, &Refusal> {
         self.fast.as_ref()
+    }
+}
+
+impl fmt::Display for Encoders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "encoder:       {}", self.name())?;
+        match &self.fast {
+            Ok(fast) => write!(f, ", tables of {:.1} MB", fast.bytes() as f64 * 1e-6)?,
+            Err(why) => write!(f, ": {why}")?,
+        }
+        write!(f, "\nthreads:       at most {}", self.threads)
     }
 }
 

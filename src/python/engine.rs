@@ -1,5 +1,6 @@
 //! One tokenizer backend with its checkpoints, called without the interpreter lock.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -15,6 +16,7 @@ use super::memo::MEMO;
 use super::prompt::Prompt;
 use super::template::{Rendered, Template};
 use crate::cuts::Weakness;
+use crate::encoder::{Encoder, FastEncoder};
 use crate::engine::{self, Encoded};
 use crate::error::{Category, Error, Reason};
 use crate::verify::{Fault, Verified};
@@ -68,17 +70,27 @@ impl Engine {
 
 #[pymethods]
 impl Engine {
-    /// Loads what `backend_tokenizer.to_str()` returned; `budget` bounds the checkpoints in bytes.
+    /// Loads what `backend_tokenizer.to_str()` returned; `budget` bounds the checkpoints in bytes,
+    /// `threads` the threads that encode at a time in this process (by default its processors).
     ///
     /// Raises `ValueError` for a backend that cannot be loaded.
     #[new]
-    fn new(py: Python<'_>, backend_json: &str, budget: usize) -> PyResult<Self> {
-        let inner = py
-            .detach(|| {
-                guarded("load", || {
-                    Ok(engine::Engine::from_json(backend_json, budget).and_then(Verified::new))
-                })
+    #[pyo3(signature = (backend_json, budget, threads = None))]
+    fn new(
+        py: Python<'_>,
+        backend_json: &str,
+        budget: usize,
+        threads: Option<NonZero<usize>>,
+    ) -> PyResult<Self> {
+        let load = || {
+            let engine = engine::Engine::from_json(backend_json, budget)?;
+            Verified::new(match threads {
+                Some(threads) => engine.with_threads(threads),
+                None => engine,
             })
+        };
+        let inner = py
+            .detach(|| guarded("load", || Ok(load())))
             .map_err(|reason| PyValueError::new_err(reason.to_string()))?
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Engine::of(inner))
@@ -111,7 +123,23 @@ impl Engine {
 
     /// The derived cut policy, for people.
     fn describe(&self) -> String {
-        self.inner.engine().policy().to_string()
+        let engine = self.inner.engine();
+        format!("{}\n{}", engine.encoders(), engine.policy())
+    }
+
+    /// Seconds that loading took: the `tokenizers` crate, the tables of the fast encoder.
+    fn loading(&self) -> (f64, f64) {
+        let [parse, tables] = self.inner.engine().encoders().loading();
+        (parse.as_secs_f64(), tables.as_secs_f64())
+    }
+
+    /// The encoder's name, and the bytes of its own tables.
+    fn encoder(&self) -> (&'static str, usize) {
+        let encoders = self.inner.engine().encoders();
+        (
+            encoders.name(),
+            encoders.fast().map_or(0, FastEncoder::bytes),
+        )
     }
 
     /// What is held and what was done so far, by name.

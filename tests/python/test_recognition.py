@@ -92,8 +92,12 @@ def test_objects_at_the_address_of_earlier_ones(plain: Any) -> None:
     rng = random.Random(5)
     for turn in range(60):
         length = rng.randrange(1, 9)
-        same(tok, plain, [{"role": "user" if i % 2 == 0 else "assistant",
-                           "content": "".join(rng.choices("ab \n", k=length))} for i in range(1 + turn % 7)])  # fmt: skip
+        messages = [
+            {"role": ("user", "assistant")[i % 2], "content": "".join(rng.choices("ab \n", k=length))}
+            for i in range(1 + turn % 7)
+        ]
+        same(tok, plain, messages)
+        del messages
     assert toys.calls(tok)["reference"] == 0
 
 
