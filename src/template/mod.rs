@@ -27,8 +27,9 @@ use crate::shape::Words;
 
 pub use lower::Refusal;
 
-/// Instructions that a render may execute, for conversations of up to so many messages. Templates may
-/// look at all messages for each message; the last entry holds for every conversation.
+/// Instructions that a render may execute, for conversations of up to so many messages and as many
+/// bytes as instructions: 64 bytes given to a filter cost the engine one. Templates may look at all
+/// messages for each message; the last entry holds for every conversation.
 const FUEL: [(usize, u64); 4] = [
     (400, 20_000_000),
     (1_200, 100_000_000),
@@ -55,9 +56,8 @@ static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
 
 /// Bytes that a render may read and make, see [`budget`]: a constant, some copies of the whole
 /// conversation, and one for each message (a template may collect its text step by step).
-fn allowance(messages: &[Message]) -> u64 {
-    let bytes: u64 = messages.iter().map(Message::weight).sum();
-    let count = messages.len() as u64;
+fn allowance(bytes: u64, count: usize) -> u64 {
+    let count = count as u64;
     (256 << 20) + bytes.saturating_mul(64 + 2 * count) + 1024 * count.saturating_mul(count)
 }
 
@@ -148,8 +148,8 @@ impl ChatTemplate {
 
     /// Renders one call.
     pub fn render(&self, call: Call) -> Result<String, Reason> {
-        let bytes = allowance(&call.messages);
-        let size = call.messages.len();
+        let bytes: u64 = call.messages.iter().map(Message::weight).sum();
+        let count = call.messages.len();
         let context = call.into_context();
         let program = self.compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
@@ -157,11 +157,11 @@ impl ChatTemplate {
         let environment = match self.fault {
             Some(Fault::Filter) => &FAULTY_ENVIRONMENT,
             _ => {
-                let fitting = FUEL.iter().position(|(most, _)| size <= *most);
-                &ENVIRONMENTS[fitting.unwrap_or(0)]
+                let fits = |(most, fuel): &(usize, u64)| count <= *most && bytes <= *fuel;
+                &ENVIRONMENTS[FUEL.iter().position(fits).unwrap_or(FUEL.len() - 1)]
             }
         };
-        let result = budget::within(bytes, || {
+        let result = budget::within(allowance(bytes, count), || {
             machinery::eval(
                 environment,
                 &program.instructions,
@@ -353,7 +353,7 @@ mod tests {
             ),
             (
                 "{% macro m() %}{{ y }}{% endmacro %}{% set y = 1 %}",
-                "macro:closure",
+                "scope:order",
             ),
             (
                 "{% set y = 1 %}{% macro m() %}{% if z %}{% set y = 2 %}{% endif %}{{ y }}{% endmacro %}",

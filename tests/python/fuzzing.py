@@ -15,6 +15,7 @@ what it found, and its exit code is 1 if that is anything. CONTRIBUTING.md says 
 """
 
 import argparse
+import json
 import random
 import re
 import signal
@@ -665,6 +666,8 @@ def main() -> int:
         if result.verdict == "different" and seen["different"] <= options.show:
             reduced(case(seed, real))
         seed += 1
+    totals = {"seeds": [options.seed, seed - 1], **seen, "refusals": dict(refused.most_common(25))}
+    print(json.dumps(totals))  # noqa: T201  # a command
     return 1 if seen["different"] else 0
 
 

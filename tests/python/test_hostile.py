@@ -143,6 +143,12 @@ def test_the_process_lives_and_the_reference_does_what_it_can() -> None:
         assert served[name] == ["limit:work", "TemplateLimitError"]
 
 
+def test_one_large_message_is_not_stopped() -> None:
+    messages = [{"role": "user", "content": "words and more of them " * 2_000_000}]
+    source = "{% for m in messages %}" + "{{ (m.content|trim|upper|lower)|length }}" * 10 + "{% endfor %}"
+    assert _native.Template(source).render(messages, {}, {}, 0).reason is None
+
+
 def test_honest_work_is_not_stopped() -> None:
     # As many messages as a long episode has, each looking at all others, texts of a million tokens.
     messages = [{"role": "user", "content": "some words and more of them " * 75} for _ in range(2000)]
