@@ -17,6 +17,9 @@ const WORTH_IT: usize = 64 << 10;
 /// Bytes that each helper should have to do.
 const SHARE: usize = 32 << 10;
 
+/// The place of a text, and its ids.
+type Done = (usize, Vec<u32>);
+
 /// The ids of each text, in order; at most `threads` threads at work in this process.
 ///
 /// # Errors
@@ -42,7 +45,7 @@ pub(super) fn encode_all(
     let bytes: usize = texts.iter().map(|text| text.len()).sum();
     let useful = if bytes < WORTH_IT { 0 } else { bytes / SHARE };
     let helpers = Helpers::claim(useful.min(texts.len().saturating_sub(1)), threads - 1);
-    let outcomes: Vec<Result<Vec<(usize, Vec<u32>)>, Error>> = thread::scope(|scope| {
+    let outcomes: Vec<Result<Vec<Done>, Error>> = thread::scope(|scope| {
         let started: Vec<_> = (0..helpers.count)
             .map_while(|_| {
                 let thread = thread::Builder::new().name("turntrie-encode".to_owned());

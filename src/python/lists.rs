@@ -54,10 +54,10 @@ impl Lists {
         whole: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         if !whole || ids.len() < SHORT || ids.len() * BYTES > self.budget {
-            return self.from_scratch(py, ids);
+            return self.made(py, ids);
         }
         let Ok(mut recent) = self.recent.try_lock() else {
-            return self.from_scratch(py, ids);
+            return self.made(py, ids);
         };
         let mut kept = take_longest(&mut recent, ids).unwrap_or_else(|| Kept {
             ids: Vec::new(),
@@ -85,7 +85,7 @@ impl Lists {
         Ok(fresh)
     }
 
-    fn from_scratch<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    fn made<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, ids.iter().map(|&id| self.int(py, id)))
     }
 

@@ -196,12 +196,12 @@ def test_a_template_that_wants_arguments_as_text(run: Run, few: list[Scenario], 
 
 def test_a_template_that_is_not_native(run: Run, few: list[Scenario], tmp_path: Path) -> None:
     template = tmp_path / "t.jinja"
-    template.write_text(PLAIN + "\n{{ messages|length|filesizeformat }}", encoding="utf-8")
+    template.write_text(PLAIN + "\n{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}", encoding="utf-8")
     code, out, err = run("check", TOKENIZER, "--template", template, "--conversations", _one(tmp_path))
     assert (code, err) == (0, "")
     found = rows(out)
     assert "by transformers: template:" in found["template"][0]
-    assert "filesizeformat" in found["template"][0]
+    assert "macro:redefined" in found["template"][0]
     assert found["template"][0].endswith(", line 3")
     reasons = {name: cells for name, cells in found.items() if name.startswith("template:")}
     assert list(reasons.values()) == [[str(len(few)), "1"]]
