@@ -36,6 +36,8 @@ pub struct Divergence {
     pub got: Vec<u32>,
     /// What a full encode gives.
     pub want: Vec<u32>,
+    /// Where in the text, in characters, the first id of `want` that differs begins.
+    pub offset: Option<usize>,
 }
 
 impl Divergence {
@@ -208,13 +210,21 @@ impl Verified {
         if let Ok(want) = want {
             o.checked.fetch_add(1, Ordering::Relaxed);
             if want != got {
-                self.diverged(Divergence { text, got, want });
+                self.diverged(text, got, want);
             }
         }
         o.busy.store(0, Ordering::Release);
     }
 
-    fn diverged(&self, divergence: Divergence) {
+    fn diverged(&self, text: String, got: Vec<u32>, want: Vec<u32>) {
+        let mut divergence = Divergence {
+            text,
+            got,
+            want,
+            offset: None,
+        };
+        let oracle = self.engine.encoders().oracle();
+        divergence.offset = oracle.offset_of(&divergence.text, divergence.first());
         self.observation
             .incremental_off
             .store(true, Ordering::Relaxed);
@@ -245,8 +255,7 @@ impl Verified {
             let wrong = outcomes.into_iter().find(|got| *got != want);
             let wrong = wrong.or_else(|| self.transfers_wrongly(text, round).then(Vec::new));
             if let Some(got) = wrong {
-                let text = text.clone();
-                self.diverged(Divergence { text, got, want });
+                self.diverged(text.clone(), got, want);
                 break;
             }
         }

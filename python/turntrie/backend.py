@@ -81,7 +81,7 @@ class Backend:
 
     def divergences(self) -> list[Divergence]:
         """The first texts whose ids differed from a full encode."""
-        return [ids_divergence(text, got, want) for text, got, want in self.engine.divergences()]
+        return [ids_divergence(*divergence) for divergence in self.engine.divergences()]
 
     def watch(self) -> None:
         """Says so, once, if incremental encoding was found wrong and switched off."""
@@ -90,9 +90,10 @@ class Backend:
         self.doubted = True
         first = self.divergences()[0]
         _logger.warning(
-            "turntrie: incremental ids differ from a full encode: first=%d got_length=%d want_length=%s; "
+            "turntrie: incremental ids differ from a full encode: first=%d offset=%s got_length=%d want_length=%s; "
             "texts of this tokenizer are encoded in full from now on",
             first.first,
+            first.offset,
             first.got_length,
             first.want_length,
         )

@@ -97,6 +97,8 @@ class Divergence(NamedTuple):
     """The first of the shape keys that are in quarantine for it; empty if it is not the shape that is."""
     first: int
     """The first character, or index of the first id, that differs."""
+    offset: int | None
+    """The character where that is in the text, if known."""
     got_length: int
     want_length: int | None
     """None if transformers raised instead."""
@@ -125,7 +127,8 @@ class Record:
         self.counters.verified(divergence.kind, "different")
         self.counters.quarantined("shape" if divergence.shape else "call")
         _logger.warning(
-            "turntrie differs from transformers: kind=%s template=%s shape=%s first=%d got_length=%d want_length=%s; "
+            "turntrie differs from transformers: kind=%s template=%s shape=%s first=%d offset=%s "
+            "got_length=%d want_length=%s; "
             "transformers serves such calls from now on",
             *divergence[:-1],
             extra={"turntrie": divergence.report(contents=False)},
@@ -209,7 +212,8 @@ class TextOracle(NamedTuple):
         }
         first = _common(prompt.text, want or "")
         shape = f"{prompt.unseen[0][0]:016x}"
-        self.record.note(Divergence("text", template_id(self.source), shape, first, got_length, want_length, contents))
+        template = template_id(self.source)
+        self.record.note(Divergence("text", template, shape, first, first, got_length, want_length, contents))
         return False
 
     def _ticked(self, want: str, messages: Messages) -> bool:
@@ -245,10 +249,10 @@ def _common(got: Sequence[Any], want: Sequence[Any]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(got, want, strict=False)))
 
 
-def ids_divergence(text: str, got: list[int], want: list[int]) -> Divergence:
+def ids_divergence(text: str, got: list[int], want: list[int], offset: int | None) -> Divergence:
     """Incremental ids that are not those of a full encode of the same text."""
     contents = {"text": text, "got": got, "want": want}
-    return Divergence("ids", "", "", _common(got, want), len(got), len(want), contents)
+    return Divergence("ids", "", "", _common(got, want), offset, len(got), len(want), contents)
 
 
 def full_divergence(source: str, got: Any, want: Any, call: dict[str, Any]) -> Divergence:
@@ -265,7 +269,8 @@ def full_divergence(source: str, got: Any, want: Any, call: dict[str, Any]) -> D
     kind = "text" if isinstance(got, str) else "ids"
     contents = {**copy.deepcopy(call), "got": got_ids, "want": want_ids}
     want_length = None if want is None else len(want_ids)
-    return Divergence(kind, template_id(source), "", same, len(got_ids), want_length, contents)
+    offset = same if kind == "text" else None
+    return Divergence(kind, template_id(source), "", same, offset, len(got_ids), want_length, contents)
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,12 @@ impl HfEncoder {
         &self.tokenizer
     }
 
+    /// Where in `text`, in characters, its id of this index begins. Costs more than encoding it.
+    pub fn offset_of(&self, text: &str, index: usize) -> Option<usize> {
+        let encoding = self.tokenizer.encode_char_offsets(text, false).ok()?;
+        encoding.get_offsets().get(index).map(|(start, _)| *start)
+    }
+
     /// Number of ids, added tokens included.
     pub fn vocab_size(&self) -> usize {
         self.tokenizer.get_vocab_size(true)

@@ -31,6 +31,8 @@ pub struct Engine {
     lists: Arc<Lists>,
 }
 
+type Different = (String, Vec<u32>, Vec<u32>, Option<usize>);
+
 fn tokenizer_reason(_: Error) -> Reason {
     Reason::new(Category::Tokenizer, "encode")
 }
@@ -166,10 +168,12 @@ impl Engine {
         (v.checked, v.different, v.incremental)
     }
 
-    /// The first texts whose ids differed: `(text, ids, ids of a full encode)`.
-    fn divergences(&self) -> Vec<(String, Vec<u32>, Vec<u32>)> {
+    /// The first texts whose ids differed: `(text, ids, ids of a full encode, character where they part)`.
+    fn divergences(&self) -> Vec<Different> {
         let divergences = self.inner.divergences().into_iter();
-        divergences.map(|d| (d.text, d.got, d.want)).collect()
+        divergences
+            .map(|d| (d.text, d.got, d.want, d.offset))
+            .collect()
     }
 
     /// Forgets all checkpoints.

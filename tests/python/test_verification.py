@@ -236,7 +236,7 @@ def test_always_returns_the_reference_value_when_ids_differ(
 ) -> None:
     """An encoder fault that the id oracle cannot see within one call is seen by the full comparison."""
     monkeypatch.setattr(
-        backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, "encoder")
+        backend, "Engine", lambda content, budget, *_: _native.Engine.with_fault(content, budget, "encoder")
     )
     tok = turntrie.wrap(turntrie.restore(wrapped), verify="always", budget=12345)
     messages = [{"role": "user", "content": "a bug \N{BUG}"}]
@@ -258,7 +258,9 @@ def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
     plain: Any, wrapped: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
     """One look each EVERY calls, the first of them maybe on a text without the fault; then 8 threads get right ids."""
-    monkeypatch.setattr(backend, "Engine", lambda content, budget: _native.Engine.with_fault(content, budget, fault))
+    monkeypatch.setattr(
+        backend, "Engine", lambda content, budget, *_: _native.Engine.with_fault(content, budget, fault)
+    )
     tok = turntrie.wrap(turntrie.restore(wrapped), budget=54321)
     messages = [{"role": "user", "content": f"{PRIVATE} \N{BUG} " + "filler " * 200}]
     with caplog.at_level(logging.WARNING, logger="turntrie"):
@@ -284,7 +286,27 @@ def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
     assert {report["kind"] for report in found} == {"ids"}
     assert all(json.loads(json.dumps(report)) == report for report in found)
     text, again = found[0]["text"], found[0]["want"]
+    part = plain(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"][found[0]["first"]][0]
+    assert found[0]["offset"] == part
+    assert f"offset={part}" in warnings[0]
     assert plain(text, add_special_tokens=False)["input_ids"] == again != found[0]["got"]
+
+
+def test_a_broken_cut_is_found_when_the_backend_is_loaded(
+    plain: Any, wrapped: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        backend, "Engine", lambda content, budget, *_: _native.Engine.with_fault(content, budget, "cut")
+    )
+    tok = turntrie.wrap(turntrie.restore(wrapped), budget=65432)
+    messages = [{"role": "user", "content": "words " * 200}]
+    with caplog.at_level(logging.WARNING, logger="turntrie"):
+        for _ in range(3):
+            prompt = tok.turntrie.prompt(messages)
+            assert (prompt.path, prompt.kept) == ("native", 0)
+            assert prompt.tolist() == plain.apply_chat_template(messages, return_dict=False)
+    assert not tok.turntrie.stats()["engine"]["incremental"]
+    assert len([record for record in caplog.records if record.name == "turntrie"]) == 1
 
 
 @pytest.mark.parametrize("value", ["sometimes", -0.1, 1.5, "nan", True, False])

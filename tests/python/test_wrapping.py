@@ -298,7 +298,10 @@ def test_another_budget_is_another_engine() -> None:
 
 def test_an_engine_goes_with_its_last_tokenizer() -> None:
     tok = turntrie.wrap(toys.fresh(), budget=12345, verify="off")
-    assert set(tok.turntrie.warmup()) == {"to_str", "hash", "build"}
+    timings = tok.turntrie.warmup()
+    assert set(timings) == {"to_str", "hash", "build", "parse", "tables", "table_bytes"}
+    assert timings["parse"] + timings["tables"] <= timings["build"]
+    assert timings["table_bytes"] > 10_000
     engine = weakref.ref(Attachment.of(tok).current())
     assert engine() in backend.loaded()
     del tok
