@@ -355,3 +355,28 @@ except TypeError as error:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "not a tokenizer of transformers" in ran.stdout
+
+
+@pytest.mark.parametrize("setting", ["", "0", "-1", "two", "1.5", "²"])
+def test_a_number_of_threads_that_makes_no_sense_is_an_error(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv("TURNTRIE_THREADS", setting)
+    tok = toys.fresh()
+    with pytest.raises(ValueError, match=r"TURNTRIE_THREADS is .*: a number from 1 on"):
+        turntrie.wrap(tok)
+    assert not turntrie.is_wrapped(tok)
+
+
+@pytest.mark.parametrize("setting", ["1", "2", "7"])
+def test_long_texts_are_the_same_on_any_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, plain: Any, setting: str
+) -> None:
+    monkeypatch.setenv("TURNTRIE_THREADS", setting)
+    tok = turntrie.wrap(toys.fresh(), budget=1_000_000 + int(setting), verify="off")
+    messages = [
+        {"role": ("user", "assistant")[i % 2], "content": f"{i} words: " + "alpha beta\n" * 90} for i in range(300)
+    ]
+    assert sum(len(message["content"]) for message in messages) > 200_000
+    assert tok.apply_chat_template(messages, return_dict=False) == plain.apply_chat_template(
+        messages, return_dict=False
+    )
+    assert toys.calls(tok) == {"native": 1, "reference": 0}
