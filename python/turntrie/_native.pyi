@@ -9,6 +9,7 @@ __all__ = [
     "Engine",
     "Prompt",
     "Template",
+    "forget",
 ]
 
 RULE_DROP_NULL: int

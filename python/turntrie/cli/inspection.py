@@ -96,7 +96,7 @@ def _text(value: dict[str, Any], policy: list[tuple[str, str]], templates: list[
             *([("self-check", _check(check))] if check else []),
             *templates,
             *_rules(rules),
-            ("seconds", ", ".join(f"{name} {spent:.3f}" for name, spent in seconds.items())),
+            ("seconds", ", ".join(f"{name} {spent:.3f}" for name, spent in seconds.items() if name != "table_bytes")),
             ("memory", _memory(value["memory"])),
         ]
     )
