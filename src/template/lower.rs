@@ -219,7 +219,7 @@ impl<'s> Walk<'s> {
             )),
             Stmt::SetBlock(s) => {
                 let filter = match &s.filter {
-                    Some(filter) => Some(self.filter_chain(filter)?),
+                    Some(filter) => Some(self.within(false, |walk| walk.filter_chain(filter))?),
                     None => None,
                 };
                 Stmt::SetBlock(Spanned::new(
@@ -233,7 +233,8 @@ impl<'s> Walk<'s> {
             }
             Stmt::FilterBlock(s) => Stmt::FilterBlock(Spanned::new(
                 ast::FilterBlock {
-                    filter: self.filter_chain(&s.filter)?,
+                    // Applied inside the scope of the block, in jinja2.
+                    filter: self.within(false, |walk| walk.filter_chain(&s.filter))?,
                     filter_span: s.filter_span,
                     body: self.captured(&s.body, s.span())?,
                 },

@@ -664,7 +664,7 @@ def main() -> int:
         if result.verdict == "refused":
             refused[":".join(result.detail.split(":")[:2])] += 1
         if result.verdict == "different" and seen["different"] <= options.show:
-            reduced(case(seed, real))
+            print(seed, result.detail, reduced(case(seed, real)))  # noqa: T201  # a command
         seed += 1
     totals = {"seeds": [options.seed, seed - 1], **seen, "refusals": dict(refused.most_common(25))}
     print(json.dumps(totals))  # noqa: T201  # a command

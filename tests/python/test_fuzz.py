@@ -27,6 +27,8 @@ FOUND = {
     "read in the condition of a loop, set later": "{% for x in c if a %}{{ x }}{% endfor %}{% set a = 2 %}",
     "read in a with, set later": "{% with b = 1 %}{{ a }}{% endwith %}{% set a = 2 %}",
     "read in a generation tag, set later": "{% generation %}{{ a }}{% endgeneration %}{% set a = 2 %}",
+    "unknown filter of a block in a branch": "{% if c %}{% else %}{% filter nosuch %}x{% endfilter %}{% endif %}",
+    "unknown filter of a set block in a branch": "{% if c %}{% else %}{% set a | nosuch %}x{% endset %}{% endif %}",
     "set in every branch": "{% if c %}{{ a }}{% set a = 1 %}{% elif b %}{% set a = 4 %}{% else %}{% set a = 2 %}{% endif %}",
     "read in a loop before a branch sets it": "{% for x in c %}{{ a }}{% endfor %}{% if c %}{% set a = 1 %}{% endif %}",
 }
