@@ -155,8 +155,12 @@ impl FastEncoder {
         scanned.is_ok()
     }
 
-    /// A piece without added tokens.
+    /// A piece without added tokens. One of which the normalizer left nothing is dropped, as by the
+    /// crate: nothing is put in front of it either.
     fn words(&self, text: &str, first: bool, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        if text.is_empty() {
+            return;
+        }
         match &self.words {
             Words::Split(stages) => self.split(stages, text, scratch, out),
             Words::Whole { joins, space } => {
@@ -187,7 +191,6 @@ impl FastEncoder {
 
     fn split(&self, stages: &[Splitter], text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
         match stages {
-            [] if text.is_empty() => {}
             [] => self.bpe.encode(text, scratch, out),
             [last] => last.split(text, |a, b| self.bpe.encode(&text[a..b], scratch, out)),
             [stage, rest @ ..] => {

@@ -45,6 +45,9 @@ pub(super) fn encode_all(
     let bytes: usize = texts.iter().map(|text| text.len()).sum();
     let useful = if bytes < WORTH_IT { 0 } else { bytes / SHARE };
     let helpers = Helpers::claim(useful.min(texts.len().saturating_sub(1)), threads - 1);
+    if helpers.count == 0 {
+        return Ok(work()?.into_iter().map(|(_, ids)| ids).collect());
+    }
     let outcomes: Vec<Result<Vec<Done>, Error>> = thread::scope(|scope| {
         let started: Vec<_> = (0..helpers.count)
             .map_while(|_| {

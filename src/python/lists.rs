@@ -54,10 +54,10 @@ impl Lists {
         whole: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         if !whole || ids.len() < SHORT || ids.len() * BYTES > self.budget {
-            return self.made(py, ids);
+            return self.anew(py, ids);
         }
         let Ok(mut recent) = self.recent.try_lock() else {
-            return self.made(py, ids);
+            return self.anew(py, ids);
         };
         let mut kept = take_longest(&mut recent, ids).unwrap_or_else(|| Kept {
             ids: Vec::new(),
@@ -65,11 +65,14 @@ impl Lists {
         });
         let common = common_prefix(&kept.ids, ids);
         let list = kept.list.bind(py);
-        list.del_slice(common, list.len())?;
+        // If these ids are only a beginning of the kept ones, those stay.
+        if common < ids.len() {
+            list.del_slice(common, list.len())?;
+            kept.ids.truncate(common);
+        }
         for &id in &ids[common..] {
             list.append(self.int(py, id))?;
         }
-        kept.ids.truncate(common);
         kept.ids.extend_from_slice(&ids[common..]);
         let fresh = list.get_slice(0, ids.len());
         recent.insert(0, kept);
@@ -85,7 +88,7 @@ impl Lists {
         Ok(fresh)
     }
 
-    fn made<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    fn anew<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, ids.iter().map(|&id| self.int(py, id)))
     }
 

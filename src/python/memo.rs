@@ -47,6 +47,8 @@ type Parts = Vec<(Py<PyAny>, usize)>;
 struct Conversation {
     /// How the messages were normalised.
     rules: u32,
+    /// Of all messages, as of the last call.
+    weight: u64,
     messages: Vec<Known>,
 }
 
@@ -71,40 +73,14 @@ impl Memo {
             return convert::messages(list, rules);
         };
         let list = convert::list(list)?;
-        let mut conversation = take_longest(&mut recent, list, rules & convert::RULES_OF_MESSAGES);
-        let known = conversation.common(list);
-        conversation.messages.truncate(known);
-        let mut messages = Vec::with_capacity(list.len());
-        let mut refusal = None;
-        for (at, item) in list.iter().enumerate() {
-            let dict = convert::dict_of(&item)?;
-            if let Some(known) = conversation.messages.get_mut(at) {
-                if !known.is_unchanged(dict) {
-                    match Known::new(dict, rules) {
-                        Ok(new) => *known = new,
-                        Err(reason) => {
-                            conversation.messages.truncate(at);
-                            refusal = Some(reason);
-                            break;
-                        }
-                    }
-                }
-            } else {
-                match Known::new(dict, rules) {
-                    Ok(new) => conversation.messages.push(new),
-                    Err(reason) => {
-                        refusal = Some(reason);
-                        break;
-                    }
-                }
-            }
-            messages.push(conversation.messages[at].message.clone());
-        }
+        let rules = rules & convert::RULES_OF_MESSAGES;
+        let mut conversation = take_longest(&mut recent, list, rules);
+        let messages = conversation.update(list);
         recent.insert(0, conversation);
         let dropped = over_limits(&mut recent);
         drop(recent);
         drop(dropped);
-        refusal.map_or(Ok(messages), Err)
+        messages
     }
 
     /// The variables of a call. Their dict is made for the call, what is in it is mostly the same.
@@ -169,6 +145,7 @@ fn take_longest(
         }
         Some((common, at)) => Conversation {
             rules,
+            weight: 0,
             messages: recent[at].messages[..common]
                 .iter()
                 .map(|known| known.clone_ref(list.py()))
@@ -176,6 +153,7 @@ fn take_longest(
         },
         None => Conversation {
             rules,
+            weight: 0,
             messages: Vec::new(),
         },
     }
@@ -188,18 +166,35 @@ fn over_limits(recent: &mut Vec<Conversation>) -> Vec<Conversation> {
         .iter()
         .take(CONVERSATIONS)
         .take_while(|conversation| {
-            bytes += conversation
-                .messages
-                .iter()
-                .map(|known| known.message.weight())
-                .sum::<u64>();
+            bytes += conversation.weight;
             bytes <= BYTES
-        });
-    let within = within.count();
+        })
+        .count();
     recent.split_off(within)
 }
 
 impl Conversation {
+    /// The messages of `list`, of which those that are not known are converted and remembered. What
+    /// was remembered beyond stays if `list` is only a beginning of it.
+    fn update(&mut self, list: &Bound<'_, PyList>) -> Converted<Vec<Message>> {
+        let common = self.common(list);
+        if common < list.len() {
+            self.messages.truncate(common);
+        }
+        let mut messages = Vec::with_capacity(list.len());
+        for (at, item) in list.iter().enumerate() {
+            let dict = convert::dict_of(&item)?;
+            match self.messages.get(at) {
+                Some(known) if known.is_unchanged(dict) => {}
+                Some(_) => self.messages[at] = Known::new(dict, self.rules)?,
+                None => self.messages.push(Known::new(dict, self.rules)?),
+            }
+            messages.push(self.messages[at].message.clone());
+        }
+        self.weight = self.messages.iter().map(|m| m.message.weight()).sum();
+        Ok(messages)
+    }
+
     /// How many leading messages are the same objects.
     fn common(&self, list: &Bound<'_, PyList>) -> usize {
         let pairs = self.messages.iter().zip(list.iter());

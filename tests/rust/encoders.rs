@@ -3,6 +3,7 @@
 //! `TURNTRIE_STRINGS` sets the number of texts per tokenizer. Which tokenizers have a fast
 //! encoder is asserted as well: a pipeline that is refused by mistake would pass every comparison.
 
+use serde_json::{Value, json};
 use tokenizers::Tokenizer;
 use turntrie::encoder::{Encoder, Encoders};
 
@@ -125,5 +126,33 @@ fn long_runs_and_long_texts() {
             }
         }
         assert!(!fast.encode(&"a ".repeat(1 << 21), &mut Vec::new()));
+    }
+}
+
+#[test]
+fn a_piece_that_the_normalizer_empties_is_dropped() {
+    for name in ["Metaspace always", "Metaspace first", "byte-level"] {
+        let mut value: Value = serde_json::from_str(&zoo::named(name).json).expect("JSON");
+        value["normalizer"] = json!({"type": "Strip", "strip_left": true, "strip_right": true});
+        let encoders = Encoders::from_json(&value.to_string()).expect(name);
+        let Ok(fast) = encoders.fast() else {
+            // Which piece comes first is not asked behind a normalizer.
+            assert_eq!(name, "Metaspace first");
+            continue;
+        };
+        let token = value["added_tokens"][0]["content"].as_str().expect("text");
+        for text in [
+            "",
+            " ",
+            " \n ",
+            " a ",
+            &format!("{token}  {token} b {token} "),
+        ] {
+            let mut want = Vec::new();
+            encoders.oracle().encode(text, &mut want).expect("ids");
+            let mut got = Vec::new();
+            assert!(fast.encode(text, &mut got));
+            assert_eq!(got, want, "{name}: {text:?}");
+        }
     }
 }
