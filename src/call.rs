@@ -1,5 +1,7 @@
 //! One call of a chat template: the messages, the other variables, and the clock.
 
+use std::sync::Arc;
+
 use minijinja::Value;
 
 use crate::message::{Message, Variables};
@@ -9,14 +11,15 @@ use crate::shape::{self, Key, Words};
 /// Name of the context entry that holds the texts for `strftime_now`; no template can spell it.
 pub const CLOCK: &str = "strftime_now()";
 
-/// What a template is rendered with, as owned values.
+/// What a template is rendered with, as owned values. Cheap to clone, but for a reference a message.
+#[derive(Clone)]
 pub struct Call {
     /// The conversation.
     pub messages: Vec<Message>,
     /// All other variables of the template.
     pub variables: Variables,
     /// Texts for `strftime_now` by format, as of this call.
-    pub clock: Dict,
+    pub clock: Arc<Dict>,
 }
 
 impl Call {
@@ -29,7 +32,7 @@ impl Call {
     pub fn into_context(self) -> Value {
         let mut entries = Vec::with_capacity(self.variables.entries().len() + 2);
         // First, so that no variable of the caller can hide it.
-        entries.push((Value::from(CLOCK), Value::from_object(self.clock)));
+        entries.push((Value::from(CLOCK), Value::from_dyn_object(self.clock)));
         let messages: Vec<Value> = self.messages.iter().map(|m| m.value().clone()).collect();
         entries.push((Value::from("messages"), Value::from_object(messages)));
         entries.extend_from_slice(self.variables.entries());

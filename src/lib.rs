@@ -14,6 +14,7 @@ pub mod encoder;
 pub mod engine;
 pub mod error;
 pub mod message;
+pub mod sampler;
 pub mod semantics;
 pub mod shape;
 pub mod template;

@@ -2,27 +2,18 @@
 //!
 //! Cuts are a theorem and the encoder is deterministic, so ids should never differ from a full encode
 //! by the `tokenizers` crate. This module looks anyway. [`Verified::new`] encodes a few dozen adversarial
-//! texts both ways before the engine is trusted. Afterwards every [`EVERY`]-th text, warm paths
-//! included, is encoded in full on a thread of its own, without the interpreter; at most one at a time
-//! and for at most [`SHARE`] of one core, so nobody waits for it. A difference switches incremental
+//! texts both ways before the engine is trusted. Afterwards texts are sampled, warm paths
+//! included, and encoded in full on a thread of its own, without the interpreter (see
+//! [`sampler`](crate::sampler)). A difference switches incremental
 //! encoding off for this backend: from then on every text is encoded in full.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::cuts::CutKind;
 use crate::engine::{Encoded, Engine, Statistics};
 use crate::error::Error;
-
-/// Every how many texts one is encoded again in full.
-pub const EVERY: u64 = 16;
-
-/// Share of one core that these full encodes may take.
-pub const SHARE: f64 = 0.01;
-
-/// Time that may be spent before the share applies, so that short lives are looked at as well.
-const ALLOWANCE: Duration = Duration::from_millis(500);
+use crate::sampler::Sampler;
 
 /// Divergences kept for reports.
 const KEPT: usize = 8;
@@ -69,18 +60,14 @@ pub const FAULT_MARK: char = '\u{1f41b}';
 pub struct Verified {
     engine: Engine,
     fault: Option<Fault>,
-    born: Instant,
     baseline: Statistics,
     observation: Observation,
 }
 
 #[derive(Default)]
 struct Observation {
-    texts: AtomicU64,
+    sampler: Sampler,
     checked: AtomicU64,
-    spent: AtomicU64,
-    /// The process that is encoding right now. A forked child inherits the number, not the thread.
-    busy: AtomicU32,
     incremental_off: AtomicBool,
     divergences: Mutex<Vec<Divergence>>,
 }
@@ -105,7 +92,6 @@ impl Verified {
         let mut verified = Verified {
             engine,
             fault: None,
-            born: Instant::now(),
             baseline: Statistics::default(),
             observation: Observation::default(),
         };
@@ -146,26 +132,15 @@ impl Verified {
     /// Lets the id oracle look at `text` and its `ids` if it is this text's turn.
     pub fn observe(self: &Arc<Self>, text: &str, ids: &[u32]) {
         let o = &self.observation;
-        if !(o.texts.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(EVERY)
-            || o.incremental_off.load(Ordering::Relaxed)
-        {
+        if o.incremental_off.load(Ordering::Relaxed) || !o.sampler.is_due() {
             return;
         }
-        let spent = Duration::from_nanos(o.spent.load(Ordering::Relaxed));
-        if spent > ALLOWANCE + self.born.elapsed().mul_f64(SHARE) {
-            return;
-        }
-        let process = std::process::id();
-        if o.busy.swap(process, Ordering::AcqRel) == process {
-            return;
-        }
-        let (this, text, ids) = (Arc::clone(self), text.to_owned(), ids.to_vec());
-        let spawned = std::thread::Builder::new()
-            .name("turntrie-verify".to_owned())
-            .spawn(move || this.verify(text, ids));
-        if spawned.is_err() {
-            o.busy.store(0, Ordering::Release);
-        }
+        let (text, ids) = (text.to_owned(), ids.to_vec());
+        Sampler::start(
+            Arc::clone(self),
+            |this| &this.observation.sampler,
+            move |this| this.verify(text, ids),
+        );
     }
 
     /// What was checked so far.
@@ -201,19 +176,13 @@ impl Verified {
     }
 
     fn verify(&self, text: String, got: Vec<u32>) {
-        let started = Instant::now();
-        let want = self.engine.encode_full(&text);
-        let o = &self.observation;
-        let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        o.spent.fetch_add(nanos, Ordering::Relaxed);
         // A text that the oracle refuses has no ids to compare with.
-        if let Ok(want) = want {
-            o.checked.fetch_add(1, Ordering::Relaxed);
+        if let Ok(want) = self.engine.encode_full(&text) {
+            self.observation.checked.fetch_add(1, Ordering::Relaxed);
             if want != got {
                 self.diverged(text, got, want);
             }
         }
-        o.busy.store(0, Ordering::Release);
     }
 
     fn diverged(&self, text: String, got: Vec<u32>, want: Vec<u32>) {

@@ -71,12 +71,18 @@ class Handle:
 
         Returns:
             `calls` by path, `fallbacks` by reason, `tokens` kept and encoded, `verifications` by `oracle:result`,
-            `quarantines` that began, and `engine`: statistics of the engine, shared with other tokenizers of the same
-            backend, what the id oracle checked included; `None` if there is no engine yet.
+            `quarantines` that began, `reuse`: how many texts with iterations of earlier renders were compared with
+            whole renders of this tokenizer's templates, and how many differed, and `engine`: statistics of the engine,
+            shared with other tokenizers of the same backend, what the id oracle checked included; `None` if there is
+            no engine yet.
         """
         attached = Attachment.of(self._tok)
         backend = attached.current()
-        return {**attached.counters.snapshot(), "engine": None if backend is None else backend.stats()}
+        return {
+            **attached.counters.snapshot(),
+            "reuse": attached.record.reuse(),
+            "engine": None if backend is None else backend.stats(),
+        }
 
     def divergences(self, *, contents: bool = False) -> list[dict[str, Any]]:
         """The last differences from transformers that verification found, oldest first.
@@ -86,12 +92,12 @@ class Handle:
                 save. Prompts are private: by default only where and how much.
 
         Returns:
-            `kind` (`"text"` or `"ids"`), `template` (a short hash), `shape` (the key in quarantine, if it is a shape
-            that is), `first` (index of the first character or id that differs), `got_length` and `want_length` (None
-            if transformers raised).
+            `kind` (`"text"`, `"ids"`, or `"reuse"`: not the text of our own whole render), `template` (a short hash),
+            `shape` (the key in quarantine, if it is a shape that is), `first` (index of the first character or id that
+            differs), `got_length` and `want_length` (None if transformers raised).
         """
         attached = Attachment.of(self._tok)
-        found = list(attached.record.divergences)
+        found = attached.record.all()
         backend = attached.current()
         if backend is not None:
             found += backend.divergences()

@@ -167,7 +167,7 @@ def text(tok: Any, attached: Attachment, call: Call) -> str | Reason:
 
 
 def _rendered(tok: Any, attached: Attachment, call: Call, context: Context) -> str | Reason:
-    prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules)
+    prompt = context.template.render(call.conversation, context.variables, context.clock, context.rules, attached.root)
     if prompt.reason is not None:
         return Reason(prompt.reason)
     if prompt.unseen and not _verified(tok, attached, (call, context, prompt), None):
@@ -189,6 +189,7 @@ def _context(tok: Any, attached: Attachment, call: Call) -> Context | Reason:
         return Reason("call:template")
     if template.reason is not None:
         return Reason(template.reason)
+    attached.record.used(source, template)
     try:
         clock = _clock(template)
     except ValueError:  # a format that this platform's strftime refuses

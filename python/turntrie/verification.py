@@ -90,7 +90,7 @@ class Divergence(NamedTuple):
     """Something native that was not what transformers gives."""
 
     kind: str
-    """`"text"` or `"ids"`."""
+    """`"text"` or `"ids"`; `"reuse"` for a text that differs from our own whole render."""
     template: str
     """A short hash of the chat template; empty if it does not matter."""
     shape: str
@@ -114,12 +114,44 @@ class Divergence(NamedTuple):
 class Record:
     """What verification found on one tokenizer."""
 
-    __slots__ = ("counters", "divergences")
+    __slots__ = ("_doubted", "counters", "divergences", "templates")
 
     def __init__(self, counters: Counters) -> None:
         """Starts empty."""
         self.counters = counters
+        self.templates: dict[str, _native.Template] = {}
+        """The latest templates of native calls, by source."""
+        self._doubted: set[str] = set()
         self.divergences: deque[Divergence] = deque(maxlen=_KEPT)
+
+    def used(self, source: str, template: _native.Template) -> None:
+        """Remembers a template, and says so, once, if reuse was found wrong for it and switched off."""
+        if source not in self.templates:
+            if len(self.templates) >= _KEPT:
+                del self.templates[next(iter(self.templates))]
+            self.templates[source] = template
+        _, different, _ = template.verification()
+        if different and source not in self._doubted:
+            self._doubted.add(source)
+            first = reuse_divergences(source, template)[0]
+            _logger.warning(
+                "turntrie: a text with iterations of an earlier render differs from a whole render: template=%s "
+                "first=%d got_length=%d want_length=%s; texts of this template are rendered whole from now on",
+                first.template,
+                first.first,
+                first.got_length,
+                first.want_length,
+            )
+
+    def reuse(self) -> dict[str, int]:
+        """How many texts with iterations of earlier renders were compared with whole renders, and how many differed."""
+        seen = [template.verification() for template in self.templates.values()]
+        return {"texts_checked": sum(s[0] for s in seen), "texts_different": sum(s[1] for s in seen)}
+
+    def all(self) -> list[Divergence]:
+        """Everything found on this tokenizer and its templates."""
+        pairs = list(self.templates.items())
+        return [*self.divergences, *(found for pair in pairs for found in reuse_divergences(*pair))]
 
     def note(self, divergence: Divergence) -> None:
         """Keeps, counts and logs a divergence, whose calls are in quarantine from now on."""
@@ -253,6 +285,17 @@ def ids_divergence(text: str, got: list[int], want: list[int], offset: int | Non
     """Incremental ids that are not those of a full encode of the same text."""
     contents = {"text": text, "got": got, "want": want}
     return Divergence("ids", "", "", _common(got, want), offset, len(got), len(want), contents)
+
+
+def reuse_divergences(source: str, template: _native.Template) -> list[Divergence]:
+    """The first texts with iterations of earlier renders that were not those of a whole render."""
+    found = []
+    for got, want in template.differences():
+        first = _common(got, want or "")
+        want_length = None if want is None else len(want)
+        contents = {"chat_template": source, "got": got, "want": want}
+        found.append(Divergence("reuse", template_id(source), "", first, first, len(got), want_length, contents))
+    return found
 
 
 def full_divergence(source: str, got: Any, want: Any, call: dict[str, Any]) -> Divergence:

@@ -75,7 +75,7 @@ pub fn call(
             Some(memo) => memo.variables(variables)?,
             None => self::variables(variables)?,
         },
-        clock: dict(clock, 0)?,
+        clock: dict(clock, 0)?.into(),
     })
 }
 

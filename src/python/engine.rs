@@ -41,6 +41,7 @@ fn unchecked(text: String) -> Rendered {
     Rendered {
         text,
         unseen: Vec::new(),
+        share: crate::template::Share::default(),
     }
 }
 
@@ -207,7 +208,7 @@ impl Engine {
                 Some(&MEMO),
             )?;
             py.detach(|| {
-                let rendered = template.render_call(call, rules)?;
+                let rendered = template.render_call(call, rules, Some(namespace))?;
                 let encoded = self.encode_text(namespace, &rendered.text, rules)?;
                 Ok((rendered, encoded))
             })

@@ -41,8 +41,22 @@ struct KnownVariables {
     variables: Variables,
 }
 
-/// Python objects in the order of a walk, with the lengths of containers.
-type Parts = Vec<(Py<PyAny>, usize)>;
+/// Python objects in the order of a walk, with what they are: an object keeps its type, so one that is
+/// still in place need not be looked into to know whether there is more inside.
+type Parts = Vec<(Py<PyAny>, Sort)>;
+
+/// What a part holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// Nothing that could change.
+    Leaf,
+    /// Items and keys, of this number when it was met.
+    Dict(usize),
+    /// Items, of this number when it was met.
+    List(usize),
+    /// Items, always the same ones.
+    Tuple,
+}
 
 struct Conversation {
     /// How the messages were normalised.
@@ -55,9 +69,11 @@ struct Conversation {
 /// A converted message and what it was made of.
 struct Known {
     source: Py<PyDict>,
-    /// Everything within, in the order of a walk, with the lengths of containers.
+    /// Itself and everything within, in the order of a walk.
     parts: Parts,
     message: Message,
+    /// Of the message; summed over all of them at each call.
+    weight: u64,
 }
 
 /// The memo of this process: the same messages may go through several tokenizers and templates.
@@ -191,7 +207,7 @@ impl Conversation {
             }
             messages.push(self.messages[at].message.clone());
         }
-        self.weight = self.messages.iter().map(|m| m.message.weight()).sum();
+        self.weight = self.messages.iter().map(|known| known.weight).sum();
         Ok(messages)
     }
 
@@ -208,11 +224,11 @@ impl Known {
     fn new(source: &Bound<'_, PyDict>, rules: u32) -> Converted<Self> {
         let message = convert::message(source, rules)?;
         let mut parts = Vec::new();
-        parts.push((source.clone().into_any().unbind(), source.len()));
-        collect_dict(source, &mut parts);
+        collect(source.as_any(), &mut parts);
         Ok(Known {
             source: source.clone().unbind(),
             parts,
+            weight: message.weight(),
             message,
         })
     }
@@ -223,9 +239,10 @@ impl Known {
             parts: self
                 .parts
                 .iter()
-                .map(|(part, length)| (part.clone_ref(py), *length))
+                .map(|(part, sort)| (part.clone_ref(py), *sort))
                 .collect(),
             message: self.message.clone(),
+            weight: self.weight,
         }
     }
 
@@ -236,18 +253,22 @@ impl Known {
 }
 
 fn collect(value: &Bound<'_, PyAny>, parts: &mut Parts) {
-    let length = length_of(value);
-    parts.push((value.clone().unbind(), length));
+    let mut add = |sort| parts.push((value.clone().unbind(), sort));
     if let Ok(dict) = value.cast_exact::<PyDict>() {
+        add(Sort::Dict(dict.len()));
         collect_dict(dict, parts);
     } else if let Ok(list) = value.cast_exact::<PyList>() {
+        add(Sort::List(list.len()));
         for item in list.iter() {
             collect(&item, parts);
         }
     } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        add(Sort::Tuple);
         for item in tuple.iter() {
             collect(&item, parts);
         }
+    } else {
+        add(Sort::Leaf);
     }
 }
 
@@ -258,46 +279,39 @@ fn collect_dict(dict: &Bound<'_, PyDict>, parts: &mut Parts) {
     }
 }
 
-/// Length of a container that can change; 0 for everything else.
-fn length_of(value: &Bound<'_, PyAny>) -> usize {
-    if let Ok(dict) = value.cast_exact::<PyDict>() {
-        dict.len()
-    } else if let Ok(list) = value.cast_exact::<PyList>() {
-        list.len()
-    } else {
-        0
-    }
-}
-
 /// Whether a walk over `value` meets just these parts next.
-fn same(value: &Bound<'_, PyAny>, parts: &mut std::slice::Iter<'_, (Py<PyAny>, usize)>) -> bool {
-    let Some((part, length)) = parts.next() else {
+fn same(value: &Bound<'_, PyAny>, parts: &mut std::slice::Iter<'_, (Py<PyAny>, Sort)>) -> bool {
+    let Some((part, sort)) = parts.next() else {
         return false;
     };
     if !part.is(value) {
         return false;
     }
-    if let Ok(dict) = value.cast_exact::<PyDict>() {
-        dict.len() == *length && same_items(dict, parts)
-    } else if let Ok(list) = value.cast_exact::<PyList>() {
-        list.len() == *length && list.iter().all(|item| same(&item, parts))
-    } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        tuple.iter().all(|item| same(&item, parts))
-    } else {
-        true
+    match *sort {
+        Sort::Leaf => true,
+        Sort::Dict(length) => value
+            .cast_exact::<PyDict>()
+            .is_ok_and(|dict| dict.len() == length && same_items(dict, parts)),
+        Sort::List(length) => value
+            .cast_exact::<PyList>()
+            .is_ok_and(|list| list.len() == length && list.iter().all(|item| same(&item, parts))),
+        Sort::Tuple => value
+            .cast_exact::<PyTuple>()
+            .is_ok_and(|tuple| tuple.iter().all(|item| same(&item, parts))),
     }
 }
 
 fn same_items(
     dict: &Bound<'_, PyDict>,
-    parts: &mut std::slice::Iter<'_, (Py<PyAny>, usize)>,
+    parts: &mut std::slice::Iter<'_, (Py<PyAny>, Sort)>,
 ) -> bool {
     dict.iter()
         .all(|(key, value)| same(&key, parts) && same(&value, parts))
 }
 
-/// Forgets the messages and variables of earlier calls.
+/// Forgets the messages, the variables and the texts of earlier calls.
 #[pyfunction]
 pub fn forget() {
     MEMO.clear();
+    crate::template::reuse::forget();
 }

@@ -61,6 +61,15 @@ impl Prompt {
         self.outcome.as_ref().map_or("", |(r, _)| &r.text)
     }
 
+    /// How many iterations of loops over messages were taken over from an earlier render, and how many
+    /// were rendered; loops that cannot reuse any are not counted.
+    #[getter]
+    fn iterations(&self) -> (usize, usize) {
+        self.outcome
+            .as_ref()
+            .map_or((0, 0), |(r, _)| (r.share.reused, r.share.rendered))
+    }
+
     /// Shape keys of the call that were never checked against the reference, with the index of the
     /// message where each was met.
     #[getter]

@@ -1,24 +1,26 @@
 //! A compiled chat template, or the reason why there is none.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::conversation::messages_of;
 use super::convert;
-use super::convert::RULE_WATCH_SHAPES;
+use super::convert::{RULE_WATCH_IDS, RULE_WATCH_SHAPES};
 use super::guard::guarded;
 use super::memo::MEMO;
 use super::prompt::Prompt;
 use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::shape::{Key, Ledger};
-use crate::template::{ChatTemplate, Fault, Refusal};
+use crate::template::{ChatTemplate, Fault, Refusal, Share};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Template {
-    compiled: Result<ChatTemplate, (Reason, usize)>,
+    compiled: Result<Arc<ChatTemplate>, (Reason, usize)>,
     ledger: Ledger,
 }
 
@@ -26,11 +28,18 @@ pub struct Template {
 pub struct Rendered {
     pub text: String,
     pub unseen: Vec<(Key, usize)>,
+    pub share: Share,
 }
 
 impl Template {
-    /// Renders `call`; `rules` say whether shapes are watched.
-    pub fn render_call(&self, call: Call, rules: u32) -> Result<Rendered, Reason> {
+    /// Renders `call`; `rules` say whether shapes are watched. With a `space`, iterations that earlier
+    /// calls of the same space rendered are taken over.
+    pub fn render_call(
+        &self,
+        call: Call,
+        rules: u32,
+        space: Option<u64>,
+    ) -> Result<Rendered, Reason> {
         let template = self.usable()?;
         let unseen = if rules & RULE_WATCH_SHAPES == 0 {
             Vec::new()
@@ -39,12 +48,26 @@ impl Template {
                 self.ledger.unseen(&call.shape(template.words()))
             })?
         };
-        let text = guarded("render", || template.render(call))?;
-        Ok(Rendered { text, unseen })
+        let (text, share) = guarded("render", || {
+            let Some(space) = space else {
+                return Ok((template.render(call)?, Share::default()));
+            };
+            let watched = (rules & RULE_WATCH_IDS != 0).then(|| call.clone());
+            let (text, share) = template.render_again(call, space)?;
+            if let Some(call) = watched.filter(|_| share.reused > 0) {
+                template.observe(&call, &text);
+            }
+            Ok((text, share))
+        })?;
+        Ok(Rendered {
+            text,
+            unseen,
+            share,
+        })
     }
 
     /// The compiled template, or why the reference serves it.
-    pub fn usable(&self) -> Result<&ChatTemplate, Reason> {
+    pub fn usable(&self) -> Result<&Arc<ChatTemplate>, Reason> {
         self.compiled.as_ref().map_err(|(reason, _)| reason.clone())
     }
 }
@@ -57,9 +80,11 @@ impl Template {
             guarded("compile", || Ok(ChatTemplate::compile(source)))
                 .map_err(|reason| (reason, 1))
                 .and_then(|compiled| {
-                    compiled.map_err(|Refusal { construct, line }| {
-                        (Reason::new(Category::Template, construct), line)
-                    })
+                    compiled
+                        .map(Arc::new)
+                        .map_err(|Refusal { construct, line }| {
+                            (Reason::new(Category::Template, construct), line)
+                        })
                 })
         });
         Template {
@@ -68,15 +93,17 @@ impl Template {
         }
     }
 
-    /// A template with a fault put in, for tests of the verification: `filter` or `gate`.
+    /// A template with a fault put in, for tests of the verification: `filter`, `gate` or `reuse`.
     #[staticmethod]
     fn with_fault(source: &str, fault: &str) -> PyResult<Self> {
         let fault = match fault {
             "filter" => Fault::Filter,
             "gate" => Fault::Gate,
+            "reuse" => Fault::Reuse,
             other => return Err(PyValueError::new_err(format!("no such fault: {other}"))),
         };
         let compiled = ChatTemplate::compile_with(source, Some(fault))
+            .map(Arc::new)
             .map_err(|r| (Reason::new(Category::Template, r.construct), r.line));
         Ok(Template {
             compiled,
@@ -105,7 +132,34 @@ impl Template {
             .unwrap_or_default()
     }
 
-    /// Renders a conversation without encoding it.
+    /// How many loops over messages can reuse iterations, and why others cannot, with their lines.
+    #[getter]
+    fn loops(&self) -> (usize, Vec<(&'static str, usize)>) {
+        self.compiled
+            .as_ref()
+            .map(|template| template.loops())
+            .unwrap_or_default()
+    }
+
+    /// What comparing texts of reused iterations with whole renders showed: how many were, how many
+    /// differed, and whether iterations are still reused.
+    fn verification(&self) -> (u64, usize, bool) {
+        self.compiled.as_ref().map_or((0, 0, false), |template| {
+            let trust = template.trust();
+            (trust.checked(), trust.differences().len(), trust.holds())
+        })
+    }
+
+    /// The first texts that differed: `(text, text of a whole render)`; None if that failed.
+    fn differences(&self) -> Vec<(String, Option<String>)> {
+        let differences = self.compiled.as_ref().map(|t| t.trust().differences());
+        let differences = differences.unwrap_or_default().into_iter();
+        differences.map(|d| (d.got, d.want)).collect()
+    }
+
+    /// Renders a conversation without encoding it. With a `space`, iterations that earlier calls of the
+    /// same space rendered are taken over.
+    #[pyo3(signature = (messages, variables, clock, rules, space = None))]
     fn render(
         &self,
         py: Python<'_>,
@@ -113,6 +167,7 @@ impl Template {
         variables: &Bound<'_, PyDict>,
         clock: &Bound<'_, PyDict>,
         rules: u32,
+        space: Option<u64>,
     ) -> Prompt {
         let outcome = self.usable().and_then(|_| {
             let call = convert::call(
@@ -121,7 +176,7 @@ impl Template {
                 messages_of(messages, rules, Some(&MEMO))?,
                 Some(&MEMO),
             )?;
-            py.detach(|| self.render_call(call, rules))
+            py.detach(|| self.render_call(call, rules, space))
         });
         Prompt::of_text(outcome)
     }

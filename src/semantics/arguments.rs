@@ -7,7 +7,7 @@ use minijinja::value::{ArgType, Kwargs};
 use minijinja::{State, Value};
 
 /// The arguments of a filter, test or function as they stand on the stack: no copies.
-pub(super) struct Raw<'a>(pub(super) &'a [Value]);
+pub(crate) struct Raw<'a>(pub(crate) &'a [Value]);
 
 impl<'a> ArgType<'a> for Raw<'_> {
     type Output = Raw<'a>;

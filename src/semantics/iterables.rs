@@ -19,7 +19,7 @@ pub(super) enum Part {
 
 /// `dict.keys()`, `dict.values()` or `dict.items()`.
 #[derive(Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     dict: Arc<Dict>,
     pub(super) part: Part,
 }
@@ -72,7 +72,7 @@ impl Object for View {
 
 /// Python's `range`.
 #[derive(Debug)]
-pub(super) struct Range {
+pub(crate) struct Range {
     pub(super) start: i64,
     pub(super) stop: i64,
     pub(super) step: i64,
@@ -132,7 +132,7 @@ impl Object for Range {
 
 /// What a Python generator (or another iterator) would yield.
 #[derive(Debug)]
-pub(super) struct Generator(Mutex<Option<Vec<Value>>>);
+pub(crate) struct Generator(Mutex<Option<Vec<Value>>>);
 
 impl Generator {
     /// A generator that yields `values`.

@@ -11,7 +11,7 @@ use minijinja::Value;
 use minijinja::value::{ObjectRepr, Tuple, ValueKind};
 
 /// A value by its Python type.
-pub(super) enum Kind<'a> {
+pub(crate) enum Kind<'a> {
     Undefined,
     None,
     Bool(bool),
@@ -35,7 +35,7 @@ pub(super) enum Kind<'a> {
 impl<'a> Kind<'a> {
     /// The kind of `value`.
     #[inline]
-    pub(super) fn of(value: &'a Value) -> Self {
+    pub(crate) fn of(value: &'a Value) -> Self {
         match value.kind() {
             ValueKind::String => match value.as_str() {
                 Some(text) if value.is_safe() => Kind::Markup(text),

@@ -10,7 +10,7 @@
 //! configures it) returns, or an error. An error is never wrong: the reference then decides between
 //! an exception and a text.
 
-mod arguments;
+pub(crate) mod arguments;
 mod arithmetic;
 mod attributes;
 pub mod budget;
@@ -22,7 +22,7 @@ mod floats;
 pub mod functions;
 mod iterables;
 mod json;
-mod kind;
+pub(crate) mod kind;
 pub mod methods;
 mod numerals;
 pub mod operators;

@@ -18,6 +18,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt};
 use minijinja::value::ValueKind;
 
+use super::reuse::plan::{Names, Plan, Setting};
 use super::scope::Scope;
 use crate::semantics::{filters, functions, methods, tests};
 use crate::shape::{Search, Words};
@@ -48,10 +49,23 @@ pub struct Lowering<'s> {
     pub clock_formats: Vec<String>,
     /// What the template can tell conversations apart by.
     pub words: Words,
+    /// Of the loops whose iterations may be reused, by the number that the tree calls them.
+    pub plans: Vec<Plan<'s>>,
+    /// Why other loops over messages have no plan, with their lines.
+    pub unplanned: Vec<(&'static str, usize)>,
+}
+
+/// Which of two equivalent trees to make.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As the template is written.
+    Plain,
+    /// With loops over messages whose iterations can be reused, see [`reuse`](super::reuse).
+    Reusing,
 }
 
 /// Proves or rewrites every node of `tree`; `markup` says whether a value can be a `Markup`.
-pub fn lower<'s>(tree: &Stmt<'s>, markup: bool) -> Lowered<Lowering<'s>> {
+pub fn lower<'s>(tree: &Stmt<'s>, markup: bool, form: Form) -> Lowered<Lowering<'s>> {
     let Stmt::Template(template) = tree else {
         return refuse("syntax", Span::default());
     };
@@ -59,18 +73,27 @@ pub fn lower<'s>(tree: &Stmt<'s>, markup: bool) -> Lowered<Lowering<'s>> {
         construct: e.construct.into(),
         line: usize::from(e.span.start_line),
     })?;
+    let names = Names::of(&template.children, &scope);
     let mut walk = Walk {
-        scope,
+        scope: &scope,
+        names: &names,
+        form,
+        in_output: true,
         in_branch: false,
         markup,
         clock_formats: Vec::new(),
         words: Words::default(),
+        plans: Vec::new(),
+        unplanned: Vec::new(),
+        noted: Vec::new(),
     };
     let children = walk.body(&template.children)?;
     Ok(Lowering {
         tree: Stmt::Template(Spanned::new(ast::Template { children }, template.span())),
         clock_formats: walk.clock_formats,
         words: walk.words,
+        plans: walk.plans,
+        unplanned: walk.unplanned,
     })
 }
 
@@ -132,19 +155,44 @@ const UNPROVED_FILTERS: &[&str] = &[
 ];
 const UNPROVED_TESTS: &[&str] = &["filter", "test"];
 
-struct Walk<'s> {
-    scope: Scope<'s>,
+struct Walk<'t, 's> {
+    scope: &'t Scope<'s>,
+    names: &'t Names<'t, 's>,
+    form: Form,
+    /// Whether what is written here goes straight into the output, once at most.
+    in_output: bool,
     /// Whether this is where jinja2 accepts a filter that it does not know, until it is reached: right
     /// in a branch of an `if`, not in a loop or another scope inside of one.
     in_branch: bool,
     markup: bool,
     clock_formats: Vec<String>,
     words: Words,
+    plans: Vec<Plan<'s>>,
+    unplanned: Vec<(&'static str, usize)>,
+    /// Attributes of namespaces whose setting is noted here, as a plan calls them.
+    noted: Vec<Setting<'s>>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> Walk<'_, 's> {
     fn body(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
-        body.iter().map(|stmt| self.stmt(stmt)).collect()
+        let mut lowered = Vec::with_capacity(body.len());
+        for stmt in body {
+            let plans = self.plans.len();
+            lowered.push(self.stmt(stmt)?);
+            // A loop whose texts are collected leaves a mark in the output.
+            if let Stmt::ForLoop(s) = stmt
+                && self.form == Form::Reusing
+                && self.plans.len() > plans
+            {
+                let nothing = constant(Value::from(()), s.span());
+                let expr = operator("op:done", nothing, vec![], s.span());
+                lowered.push(Stmt::EmitExpr(Spanned::new(
+                    ast::EmitExpr { expr },
+                    s.span(),
+                )));
+            }
+        }
+        Ok(lowered)
     }
 
     /// What `lower` makes where [`Walk::in_branch`] is as given.
@@ -162,6 +210,14 @@ impl<'s> Walk<'s> {
     /// The body of a scope.
     fn scoped(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
         self.within(false, |walk| walk.body(body))
+    }
+
+    /// The body of a scope that runs several times, elsewhere, or with its text collected.
+    fn apart(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
+        let before = std::mem::replace(&mut self.in_output, false);
+        let lowered = self.scoped(body);
+        self.in_output = before;
+        lowered
     }
 
     fn stmt(&mut self, stmt: &Stmt<'s>) -> Lowered<Stmt<'s>> {
@@ -199,24 +255,24 @@ impl<'s> Walk<'s> {
                 for (target, value) in &s.assignments {
                     assignments.push((self.target(target)?, self.expr(value)?));
                 }
-                Stmt::WithBlock(Spanned::new(
-                    ast::WithBlock {
-                        assignments,
-                        body: self.scoped(&s.body)?,
-                    },
-                    s.span(),
-                ))
+                let body = match assignments.is_empty() {
+                    true => self.scoped(&s.body)?,
+                    // Names of its own: a plan would take them for those around.
+                    false => self.apart(&s.body)?,
+                };
+                Stmt::WithBlock(Spanned::new(ast::WithBlock { assignments, body }, s.span()))
             }
-            Stmt::Set(s) => Stmt::Set(Spanned::new(
-                ast::Set {
+            Stmt::Set(s) => {
+                let expr = match &s.target {
+                    Expr::Var(_) => self.assigned(&s.expr)?,
+                    _ => kept(&s.expr, self.expr(&s.expr)?),
+                };
+                let set = ast::Set {
                     target: self.target(&s.target)?,
-                    expr: match &s.target {
-                        Expr::Var(_) => self.assigned(&s.expr)?,
-                        _ => kept(&s.expr, self.expr(&s.expr)?),
-                    },
-                },
-                s.span(),
-            )),
+                    expr: self.noted(&s.target, expr),
+                };
+                Stmt::Set(Spanned::new(set, s.span()))
+            }
             Stmt::SetBlock(s) => {
                 let filter = match &s.filter {
                     Some(filter) => Some(self.within(false, |walk| walk.filter_chain(filter))?),
@@ -258,7 +314,8 @@ impl<'s> Walk<'s> {
                         name: s.name,
                         args,
                         defaults,
-                        body: self.scoped(&s.body)?,
+                        // Called from anywhere: a plan takes what is set here for an input.
+                        body: self.apart(&s.body)?,
                     },
                     s.span(),
                 ))
@@ -279,7 +336,7 @@ impl<'s> Walk<'s> {
         }
         let scope = ast::WithBlock {
             assignments: Vec::new(),
-            body: self.scoped(body)?,
+            body: self.apart(body)?,
         };
         Ok(vec![Stmt::WithBlock(Spanned::new(scope, span))])
     }
@@ -300,18 +357,39 @@ impl<'s> Walk<'s> {
             Some(filter) => Some(self.within(false, |walk| walk.expr(filter))?),
             None => None,
         };
+        let plan = match self.in_output {
+            true => Plan::of(s, self.names),
+            false => Err("captured"),
+        };
         let iter = self.expr(&s.iter)?;
-        Ok(Stmt::ForLoop(Spanned::new(
-            ast::ForLoop {
-                target: self.target(&s.target)?,
-                iter: operator("op:iter", iter, vec![], s.iter.span()),
-                filter_expr,
-                recursive: false,
-                body: self.scoped(&s.body)?,
-                else_body: self.scoped(&s.else_body)?,
-            },
-            s.span(),
-        )))
+        let noted = match (&plan, self.form) {
+            (Ok(plan), Form::Reusing) => plan.sets.clone(),
+            _ => self.noted.clone(),
+        };
+        let around = std::mem::replace(&mut self.noted, noted);
+        let mut lowered = ast::ForLoop {
+            target: self.target(&s.target)?,
+            iter: operator("op:iter", iter, vec![], s.iter.span()),
+            filter_expr,
+            recursive: false,
+            body: self.apart(&s.body)?,
+            else_body: self.apart(&s.else_body)?,
+        };
+        self.noted = around;
+        match plan {
+            Ok(plan) => {
+                if self.form == Form::Reusing {
+                    lowered = reusing(lowered, &plan, self.plans.len(), s.span());
+                }
+                self.plans.push(plan);
+            }
+            Err(reason) if self.names.is_about_messages(&s.iter) => {
+                let line = usize::from(s.span().start_line);
+                self.unplanned.push((reason, line));
+            }
+            Err(_) => {}
+        }
+        Ok(Stmt::ForLoop(Spanned::new(lowered, s.span())))
     }
 
     /// An assignment target: a name, names to unpack into, or an attribute of a namespace.
@@ -352,6 +430,25 @@ impl<'s> Walk<'s> {
             },
             other => return refuse("assign:expression", other.span()),
         })
+    }
+
+    /// A value that is set, and that it is, if a plan wants to know.
+    fn noted(&self, target: &Expr<'s>, value: Expr<'s>) -> Expr<'s> {
+        let Expr::GetAttr(attribute) = target else {
+            return value;
+        };
+        let is_it = |setting: &Setting<'s>| {
+            setting.name == attribute.name
+                && matches!(&attribute.expr, Expr::Var(base) if base.id == setting.namespace)
+        };
+        let span = attribute.span();
+        match self.noted.iter().position(is_it) {
+            Some(index) => {
+                let index = constant(Value::from(index), span);
+                operator("op:sets", value, vec![index], span)
+            }
+            None => value,
+        }
     }
 
     /// The right-hand side of a `set`: the one place where a namespace may be made.
@@ -837,6 +934,69 @@ impl<'s> Walk<'s> {
     }
 }
 
+/// The loop that [`reuse`](super::reuse) describes, but for the mark behind it.
+fn reusing<'s>(
+    lowered: ast::ForLoop<'s>,
+    plan: &Plan<'s>,
+    number: usize,
+    span: Span,
+) -> ast::ForLoop<'s> {
+    let Expr::Var(target) = &lowered.target else {
+        return lowered;
+    };
+    let item = var(target.id, span);
+    let namespaces = || plan.namespaces.iter().map(|name| var(name, span)).collect();
+    let mut inputs = vec![constant(Value::from(number), span)];
+    let names = plan.variables.iter().chain(&plan.looked_into);
+    inputs.extend(names.map(|name| var(name, span)));
+    let rendered = Stmt::FilterBlock(Spanned::new(
+        ast::FilterBlock {
+            filter: Expr::Filter(Spanned::new(
+                ast::Filter {
+                    name: "op:note",
+                    expr: None,
+                    args: positional(namespaces()),
+                },
+                span,
+            )),
+            filter_span: span,
+            body: lowered.body,
+        },
+        span,
+    ));
+    let restored = plan.sets.iter().enumerate().map(|(index, setting)| {
+        let index = || constant(Value::from(index), span);
+        let target = ast::GetAttr {
+            expr: var(setting.namespace, span),
+            name: setting.name,
+        };
+        let set = ast::Set {
+            target: Expr::GetAttr(Spanned::new(target, span)),
+            expr: operator("op:after", index(), vec![], span),
+        };
+        let if_set = ast::IfCond {
+            expr: operator("op:was_set", index(), vec![], span),
+            true_body: vec![Stmt::Set(Spanned::new(set, span))],
+            false_body: Vec::new(),
+        };
+        Stmt::IfCond(Spanned::new(if_set, span))
+    });
+    let choice = ast::IfCond {
+        expr: operator("op:fresh", item, namespaces(), span),
+        true_body: vec![rendered],
+        false_body: restored.collect(),
+    };
+    ast::ForLoop {
+        iter: operator("op:loop", lowered.iter, inputs, span),
+        body: vec![Stmt::IfCond(Spanned::new(choice, span))],
+        ..lowered
+    }
+}
+
+fn positional<'s>(args: Vec<Expr<'s>>) -> Vec<CallArg<'s>> {
+    args.into_iter().map(CallArg::Pos).collect()
+}
+
 fn var<'s>(id: &'s str, span: Span) -> Expr<'s> {
     Expr::Var(Spanned::new(ast::Var { id }, span))
 }
@@ -850,7 +1010,7 @@ fn operator<'s>(name: &'s str, value: Expr<'s>, args: Vec<Expr<'s>>, span: Span)
         ast::Filter {
             name,
             expr: Some(value),
-            args: args.into_iter().map(CallArg::Pos).collect(),
+            args: positional(args),
         },
         span,
     ))

@@ -9,11 +9,13 @@
 mod frames;
 mod lexical;
 mod lower;
+pub mod reuse;
 mod scope;
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
 use minijinja::syntax::SyntaxConfig;
@@ -22,10 +24,13 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::message::Message;
+use crate::sampler::Sampler;
 use crate::semantics::{self, Unproved, budget};
 use crate::shape::Words;
 
+use lower::Form;
 pub use lower::Refusal;
+pub use reuse::Share;
 
 /// Instructions that a render may execute, for conversations of up to so many messages and as many
 /// bytes as instructions: 64 bytes given to a filter cost the engine one. Templates may look at all
@@ -40,6 +45,7 @@ const FUEL: [(usize, u64); 4] = [
 /// The environments, one for each entry of [`FUEL`].
 static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
     let mut env = semantics::environment();
+    reuse::install(&mut env);
     env.add_filter("op:defined", |value: Value| {
         if value.is_undefined() {
             Err(semantics::unproved("undefined-argument"))
@@ -73,6 +79,10 @@ static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
 
 struct Program<'s> {
     instructions: Instructions<'s>,
+    /// The same with reusable loops, if there are any.
+    reusing: Option<Instructions<'s>>,
+    plans: Arc<[reuse::OwnedPlan]>,
+    unplanned: Vec<(&'static str, usize)>,
     blocks: BTreeMap<&'s str, Instructions<'s>>,
     clock_formats: Vec<String>,
     words: Words,
@@ -95,6 +105,8 @@ pub enum Fault {
     Filter,
     /// Nothing is rewritten: the engine's own operators are at work.
     Gate,
+    /// Iterations are reused for the same message, whatever else they read.
+    Reuse,
 }
 
 static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
@@ -107,6 +119,10 @@ static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 pub struct ChatTemplate {
     compiled: Compiled,
     fault: Option<Fault>,
+    runs: reuse::Runs,
+    trust: reuse::Trust,
+    /// Bytes of the last text, as a guess at the next one.
+    last: AtomicUsize,
 }
 
 impl ChatTemplate {
@@ -127,18 +143,34 @@ impl ChatTemplate {
         let compiled = Compiled::try_new(lexed.source, |source| {
             let tree = machinery::parse(source, "template", SYNTAX.clone())
                 .map_err(|e| refuse("syntax", e.line()))?;
-            let mut lowering = lower::lower(&tree, lexed.markup)?;
+            let mut lowering = lower::lower(&tree, lexed.markup, Form::Plain)?;
+            let mut reusing = None;
             if fault == Some(Fault::Gate) {
                 lowering.tree = tree;
+            } else if fault != Some(Fault::Filter) && !lowering.plans.is_empty() {
+                reusing = Some(lower::lower(&tree, lexed.markup, Form::Reusing)?.tree);
             }
-            Ok(Program::generate(source, lowering))
+            Ok(Program::generate(source, lowering, reusing.as_ref()))
         })?;
-        Ok(ChatTemplate { compiled, fault })
+        Ok(ChatTemplate {
+            compiled,
+            fault,
+            runs: reuse::Runs::default(),
+            trust: reuse::Trust::default(),
+            last: AtomicUsize::new(0),
+        })
     }
 
     /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
     pub fn clock_formats(&self) -> &[String] {
         &self.compiled.borrow_dependent().clock_formats
+    }
+
+    /// How many loops over messages can take over iterations of earlier renders, and why others
+    /// cannot, with their lines.
+    pub fn loops(&self) -> (usize, Vec<(&'static str, usize)>) {
+        let program = self.compiled.borrow_dependent();
+        (program.plans.len(), program.unplanned.clone())
     }
 
     /// What the template can tell conversations apart by.
@@ -147,12 +179,69 @@ impl ChatTemplate {
     }
 
     /// Renders one call.
+    ///
+    /// # Errors
+    /// Why the reference has to serve it.
     pub fn render(&self, call: Call) -> Result<String, Reason> {
+        let program = self.compiled.borrow_dependent();
+        self.evaluate(call, &program.instructions)
+    }
+
+    /// Renders one call, taking over what earlier calls of the same `space` rendered.
+    ///
+    /// # Errors
+    /// Why the reference has to serve it.
+    pub fn render_again(&self, call: Call, space: u64) -> Result<(String, Share), Reason> {
+        let program = self.compiled.borrow_dependent();
+        let Some(reusing) = &program.reusing else {
+            return Ok((self.render(call)?, Share::default()));
+        };
+        if call.messages.len() < reuse::FEWEST_MESSAGES || !self.trust.holds() {
+            return Ok((self.render(call)?, Share::default()));
+        }
+        let messages: Vec<Value> = call.messages.iter().map(|m| m.value().clone()).collect();
+        let earlier = self.runs.closest(space, &messages);
+        let render = || self.evaluate(call.clone(), reusing);
+        let careless = self.fault == Some(Fault::Reuse);
+        let walk = reuse::Walk::new(&program.plans, earlier.clone(), careless);
+        let (output, outcome) = reuse::within(walk, messages, space, render);
+        let output = output?;
+        let text = outcome.as_ref().and_then(|outcome| outcome.text(output));
+        match (outcome, text) {
+            (Some(outcome), Some(text)) => {
+                let share = outcome.share;
+                self.runs.remember(outcome.run, earlier.as_ref());
+                Ok((text, share))
+            }
+            _ => Ok((self.render(call)?, Share::default())),
+        }
+    }
+
+    /// Lets a text that [`ChatTemplate::render_again`] made be compared with a whole render, if it is
+    /// this call's turn. A difference ends all reuse for this template.
+    pub fn observe(self: &Arc<Self>, call: &Call, text: &str) {
+        if self.trust.is_due() {
+            let (call, got) = (call.clone(), text.to_owned());
+            Sampler::start(
+                Arc::clone(self),
+                |this| this.trust.sampler(),
+                move |this| this.trust.judge(got, this.render(call).ok()),
+            );
+        }
+    }
+
+    /// What comparing reused texts with whole renders has shown.
+    pub fn trust(&self) -> &reuse::Trust {
+        &self.trust
+    }
+
+    fn evaluate(&self, call: Call, instructions: &Instructions<'_>) -> Result<String, Reason> {
         let bytes: u64 = call.messages.iter().map(Message::weight).sum();
         let count = call.messages.len();
         let context = call.into_context();
         let program = self.compiled.borrow_dependent();
-        let mut text = String::with_capacity(program.size_hint);
+        let guess = self.last.load(Ordering::Relaxed);
+        let mut text = String::with_capacity(program.size_hint.max(guess + guess / 16));
         let mut out = machinery::make_string_output(&mut text);
         let environment = match self.fault {
             Some(Fault::Filter) => &FAULTY_ENVIRONMENT,
@@ -164,7 +253,7 @@ impl ChatTemplate {
         let result = budget::within(allowance(bytes, count), || {
             machinery::eval(
                 environment,
-                &program.instructions,
+                instructions,
                 context,
                 &program.blocks,
                 &mut out,
@@ -174,6 +263,7 @@ impl ChatTemplate {
         match result {
             Ok(_) => {
                 drop(out);
+                self.last.store(text.len(), Ordering::Relaxed);
                 Ok(text)
             }
             Err(error) => Err(render_reason(&error)),
@@ -182,14 +272,24 @@ impl ChatTemplate {
 }
 
 impl<'s> Program<'s> {
-    fn generate(source: &'s str, lowering: lower::Lowering<'s>) -> Self {
-        let mut generator = CodeGenerator::new("template", source);
-        let tree: &ast::Stmt<'s> = &lowering.tree;
-        generator.compile_stmt(tree);
-        let size_hint = generator.buffer_size_hint();
-        let (instructions, blocks) = generator.finish();
+    fn generate(
+        source: &'s str,
+        lowering: lower::Lowering<'s>,
+        reusing: Option<&ast::Stmt<'s>>,
+    ) -> Self {
+        let compile = |tree: &ast::Stmt<'s>| {
+            let mut generator = CodeGenerator::new("template", source);
+            generator.compile_stmt(tree);
+            let size_hint = generator.buffer_size_hint();
+            let (instructions, blocks) = generator.finish();
+            (instructions, blocks, size_hint)
+        };
+        let (instructions, blocks, size_hint) = compile(&lowering.tree);
         Program {
             instructions,
+            reusing: reusing.map(|tree| compile(tree).0),
+            plans: lowering.plans.iter().map(reuse::OwnedPlan::from).collect(),
+            unplanned: lowering.unplanned,
             blocks,
             clock_formats: lowering.clock_formats,
             words: lowering.words,

@@ -250,7 +250,7 @@ def test_always_returns_the_reference_value_when_ids_differ(
 
 
 EVERY = 16
-"""Every how many texts the id oracle looks at one: `EVERY` of src/verify.rs, stated in README."""
+"""Every how many texts the id oracle looks at one: `EVERY` of src/sampler.rs, stated in README."""
 
 
 @pytest.mark.parametrize("fault", ["chunk", "trie", "encoder"])
@@ -326,3 +326,41 @@ def test_the_environment_sets_the_policy(wrapped: Any, monkeypatch: pytest.Monke
     monkeypatch.setenv("TURNTRIE_VERIFY", "never")
     with pytest.raises(ValueError, match="TURNTRIE_VERIFY must be"):
         turntrie.wrap(turntrie.restore(tok))
+
+
+ROLES = ("user", "assistant")
+LAST_IS_MARKED = "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ '.' if loop.last else ',' }}{% endfor %}"
+"""A template of which the last old message has to be rendered again at each turn."""
+
+
+def test_a_text_wrongly_reused_is_found_within_two_rounds_and_logged_once(
+    plain: Any, wrapped: Any, faulty: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The fault: an iteration is reused whatever it reads besides its message. Afterwards 8 threads get right ids."""
+    faulty("reuse")
+    wrapped.chat_template = plain.chat_template = LAST_IS_MARKED
+    for length in range(1, 8):  # other conversations, so that the text oracle knows the shapes
+        wrapped.turntrie.prompt([{"role": ROLES[at % 2], "content": f"{length} {at}"} for at in range(length)])
+    messages = [{"role": "user", "content": PRIVATE}]
+    with caplog.at_level(logging.WARNING, logger="turntrie"):
+        for turn in range(2 * EVERY + 1):
+            messages.append({"role": "assistant" if turn % 2 == 0 else "user", "content": f"turn {turn}"})
+            wrapped.turntrie.prompt(messages)
+        deadline = time.monotonic() + 30
+        while not wrapped.turntrie.stats()["reuse"]["texts_different"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        want = plain.apply_chat_template(messages, return_dict=False)
+        got: list[Any] = []
+        calls = [threading.Thread(target=lambda: got.append(wrapped.turntrie.prompt(messages))) for _ in range(8)]
+        for call in calls:
+            call.start()
+        for call in calls:
+            call.join(60)
+    assert [(each.path, each.reason, each.tolist() == want) for each in got] == [("native", None, True)] * 8
+    warnings = [record.getMessage() for record in caplog.records if record.name == "turntrie"]
+    assert len(warnings) == 1
+    assert "rendered whole from now on" in warnings[0]
+    assert PRIVATE not in warnings[0]
+    (report,) = wrapped.turntrie.divergences(contents=True)
+    assert (report["kind"], report["chat_template"]) == ("reuse", LAST_IS_MARKED)
+    assert report["got"] != report["want"]

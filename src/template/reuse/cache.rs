@@ -1,0 +1,198 @@
+//! What is remembered of earlier renders: for each iteration its inputs, its text and what it set.
+//!
+//! A run is immutable and shares its entries with the run before it, so a conversation of N turns costs
+//! its texts once. The latest runs are kept, bounded in number and bytes; nobody waits for them: if
+//! another thread is in here, a render starts from nothing, or is not remembered.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use minijinja::Value;
+
+use super::same::same;
+
+/// Runs that are kept for one template.
+pub const RUNS: usize = 128;
+/// Bytes of text that they may hold. Runs that share entries count them each.
+pub const BYTES: usize = 64 << 20;
+
+/// One iteration.
+#[derive(Debug)]
+pub struct Entry {
+    /// The item of the loop.
+    pub item: Value,
+    /// The other inputs.
+    pub seen: Vec<Seen>,
+    /// What the attributes of namespaces were after it that it set.
+    pub after: Vec<Option<Value>>,
+    /// What it wrote.
+    pub text: Value,
+}
+
+/// What was seen of one input.
+#[derive(Debug)]
+pub enum Seen {
+    /// A condition.
+    Bool(bool),
+    /// A number.
+    Number(i128),
+    /// On which side of a mark a position is.
+    Order(std::cmp::Ordering),
+    /// There is no such item.
+    Absent,
+    /// A value.
+    Value(Value),
+    /// Something that is never the same again.
+    Never,
+}
+
+impl PartialEq for Seen {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Seen::Bool(a), Seen::Bool(b)) => a == b,
+            (Seen::Number(a), Seen::Number(b)) => a == b,
+            (Seen::Order(a), Seen::Order(b)) => a == b,
+            (Seen::Absent, Seen::Absent) => true,
+            (Seen::Value(a), Seen::Value(b)) => same(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Seen {
+    /// An item, if it is there.
+    pub fn value(value: Option<&Value>) -> Self {
+        value.map_or(Seen::Absent, |value| Seen::Value(value.clone()))
+    }
+
+    /// Where `at + shift` is to a mark.
+    pub fn order(at: usize, shift: i64, mark: i128) -> Self {
+        let position = i128::try_from(at)
+            .unwrap_or(i128::MAX)
+            .saturating_add(shift.into());
+        Seen::Order(position.cmp(&mark))
+    }
+
+    /// The same to a mark that may be no integer; then what it is counts.
+    pub fn order_to(at: usize, shift: i64, mark: Value) -> Self {
+        match mark.as_i64().filter(|_| mark.is_integer()) {
+            Some(mark) => Seen::order(at, shift, mark.into()),
+            None => Seen::Value(mark),
+        }
+    }
+}
+
+/// One loop of a render.
+#[derive(Debug)]
+pub struct LoopRun {
+    /// The variables that all iterations read.
+    pub variables: Vec<Value>,
+    /// The iterations, in order.
+    pub entries: Vec<Arc<Entry>>,
+}
+
+/// One render.
+#[derive(Debug)]
+pub struct Run {
+    space: u64,
+    messages: Vec<Value>,
+    /// By number; None for a loop that did not run.
+    pub loops: Vec<Option<LoopRun>>,
+    bytes: usize,
+}
+
+impl Run {
+    /// A run that rendered `messages`.
+    pub fn new(space: u64, messages: Vec<Value>, loops: Vec<Option<LoopRun>>) -> Self {
+        let entries = loops.iter().flatten().flat_map(|run| &run.entries);
+        let texts =
+            entries.map(|entry| size_of::<Entry>() + entry.text.as_str().map_or(0, str::len));
+        Run {
+            bytes: texts.sum(),
+            space,
+            messages,
+            loops,
+        }
+    }
+
+    /// How many leading messages are those of this run.
+    fn common(&self, messages: &[Value]) -> usize {
+        let pairs = self.messages.iter().zip(messages);
+        pairs.take_while(|(a, b)| same(a, b)).count()
+    }
+}
+
+/// The latest runs of a template.
+#[derive(Default)]
+pub struct Runs(Mutex<Recent>);
+
+#[derive(Default)]
+struct Recent {
+    /// As of when everything was forgotten last.
+    epoch: u64,
+    /// The latest first.
+    runs: Vec<Arc<Run>>,
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// Makes all templates forget their runs, at their next use.
+pub fn forget() {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Runs {
+    /// The run that shares most leading messages, of equals the latest.
+    pub fn closest(&self, space: u64, messages: &[Value]) -> Option<Arc<Run>> {
+        let mut recent = self.0.try_lock().ok()?;
+        recent.expire();
+        let runs = recent
+            .runs
+            .iter()
+            .filter(|run| run.space == space)
+            .enumerate();
+        let shared = runs.map(|(at, run)| (run.common(messages), std::cmp::Reverse(at), run));
+        let closest = shared.max_by_key(|(common, at, _)| (*common, *at));
+        closest
+            .filter(|(common, ..)| *common > 0)
+            .map(|(.., run)| Arc::clone(run))
+    }
+
+    /// Remembers a run; the `earlier` one is replaced if its conversation went on in this one.
+    pub fn remember(&self, run: Run, earlier: Option<&Arc<Run>>) {
+        let Ok(mut recent) = self.0.try_lock() else {
+            return;
+        };
+        recent.expire();
+        let earlier =
+            earlier.filter(|earlier| earlier.common(&run.messages) == earlier.messages.len());
+        let replaced = earlier.and_then(|earlier| {
+            let at = recent
+                .runs
+                .iter()
+                .position(|known| Arc::ptr_eq(known, earlier))?;
+            Some(recent.runs.remove(at))
+        });
+        recent.runs.insert(0, Arc::new(run));
+        let mut bytes = 0;
+        let within = recent.runs.iter().take(RUNS).take_while(|run| {
+            bytes += run.bytes;
+            bytes <= BYTES
+        });
+        let within = within.count();
+        let dropped = recent.runs.split_off(within);
+        // Freed without the lock.
+        drop(recent);
+        drop((replaced, dropped));
+    }
+}
+
+impl Recent {
+    fn expire(&mut self) {
+        let epoch = EPOCH.load(Ordering::Relaxed);
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.runs.clear();
+        }
+    }
+}

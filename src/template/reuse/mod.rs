@@ -1,0 +1,502 @@
+//! Iterations of message loops that were rendered before are not rendered again.
+//!
+//! A conversation grows at its end, and its template goes over all messages at each turn. The loops
+//! that do, and that run straight into the output, are rewritten:
+//!
+//! ```text
+//! {% for message in messages %}         {% for message in messages|op:loop(0, ...) %}
+//!   BODY                                  {% if message|op:fresh(ns) %}{% filter op:note(ns) %}BODY{% endfilter %}
+//!                             becomes     {% elif 0|op:was_set %}{% set ns.x = 0|op:after %}{% endif %}
+//! {% endfor %}                          {% endfor %}{{ 0|op:done }}
+//! ```
+//!
+//! and `{% set ns.x = value %}` in the body becomes `{% set ns.x = value|op:sets(0) %}`.
+//!
+//! `op:fresh` compares the inputs of the iteration, as [`plan`] lists them, with those that the
+//! iteration in this place had in an earlier render. If all are the same the text is too, and so are the
+//! attributes of namespaces after it, which `op:after` puts in place.
+//!
+//! The texts of iterations do not go through the engine's output: they are collected, and joined with
+//! what the engine wrote around the loops. Where that is shows by a mark in the output; if the marks
+//! found are not those written, because a message holds one, the render is done again without all this.
+//!
+//! Invariants
+//! - An entry is added only after its iteration succeeded, and only runs that succeeded are remembered.
+//! - Entries hold the values they were made from, so that no other value can take their place in memory.
+//! - A run is used for calls of the same space (a namespace of the trie, or text alone) only: how long a
+//!   render takes tells nothing about other tenants.
+//!
+//! Cost: for an iteration that is reused, a comparison for each input; no work over its text but one
+//! copy into the whole. Memory: the texts of the latest runs, bounded by [`RUNS`] and [`BYTES`].
+
+mod cache;
+pub mod plan;
+mod same;
+mod trust;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use minijinja::{Environment, Error, Value};
+
+use crate::semantics::arguments::Raw;
+use crate::semantics::kind::Kind;
+use crate::semantics::unproved;
+use cache::{Entry, LoopRun, Run, Seen};
+pub use cache::{Runs, forget};
+use plan::{Mark, Place, Plan, Setting, Watch};
+use same::{is_plain, same};
+pub use trust::{Difference, Trust};
+
+/// Stands in the engine's output where the text of a loop belongs. No template prints it unless a
+/// message or a variable holds it, which shows by its number.
+const MARK: &str = "\u{fdd0}\u{0}turntrie:loop\u{0}\u{fdd1}";
+
+/// Conversations shorter than this are rendered as they are.
+pub const FEWEST_MESSAGES: usize = 2;
+
+/// A plan that owns its names, as the filters need it.
+#[derive(Debug)]
+pub struct OwnedPlan {
+    variables: usize,
+    watches: Vec<OwnedWatch>,
+    sets: Vec<OwnedSetting>,
+    reversed: bool,
+}
+
+#[derive(Debug)]
+struct OwnedSetting {
+    namespace: usize,
+    name: Value,
+    unnoted: bool,
+}
+
+#[derive(Debug)]
+enum OwnedWatch {
+    First,
+    Last,
+    Item(isize),
+    Element(usize, Place),
+    Rest(Option<usize>, i64),
+    Attribute(usize, Value),
+    OrderToLength(i64, Option<usize>),
+    OrderToAttribute(i64, usize, Value),
+    OrderToVariable(i64, usize),
+}
+
+impl From<&Plan<'_>> for OwnedPlan {
+    fn from(plan: &Plan<'_>) -> Self {
+        let watch = |watch: &Watch<'_>| match *watch {
+            Watch::First => OwnedWatch::First,
+            Watch::Last => OwnedWatch::Last,
+            Watch::Item(distance) => OwnedWatch::Item(distance),
+            Watch::Element(list, place) => OwnedWatch::Element(list, place),
+            Watch::Rest(list, shift) => OwnedWatch::Rest(list, shift),
+            Watch::Attribute(space, name) => OwnedWatch::Attribute(space, Value::from(name)),
+            Watch::Order(shift, Mark::Length(list)) => OwnedWatch::OrderToLength(shift, list),
+            Watch::Order(shift, Mark::Variable(at)) => OwnedWatch::OrderToVariable(shift, at),
+            Watch::Order(shift, Mark::Attribute(space, name)) => {
+                OwnedWatch::OrderToAttribute(shift, space, Value::from(name))
+            }
+        };
+        let setting = |setting: &Setting<'_>| OwnedSetting {
+            namespace: setting.at,
+            name: Value::from(setting.name),
+            unnoted: setting.unnoted,
+        };
+        OwnedPlan {
+            variables: plan.variables.len(),
+            watches: plan.watches.iter().map(watch).collect(),
+            reversed: plan.reversed,
+            sets: plan.sets.iter().map(setting).collect(),
+        }
+    }
+}
+
+/// How many iterations of a render were taken over, and how many were rendered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Iterations taken over from an earlier render.
+    pub reused: usize,
+    /// Iterations rendered.
+    pub rendered: usize,
+}
+
+/// One render as it goes on.
+pub struct Walk {
+    plans: Arc<[OwnedPlan]>,
+    earlier: Option<Arc<Run>>,
+    /// Of the loops that ran, in the order of the plans.
+    loops: Vec<Option<LoopRun>>,
+    /// Loops that were left behind, in the order in which they ran.
+    order: Vec<usize>,
+    current: Option<Current>,
+    share: Share,
+    /// For tests: whether all inputs but the item are ignored.
+    careless: bool,
+}
+
+/// The loop that runs.
+struct Current {
+    number: usize,
+    items: Arc<Vec<Value>>,
+    looked_into: Vec<LookedInto>,
+    /// Whether entries of the earlier run may be taken over: the variables are the same.
+    reusable: bool,
+    run: LoopRun,
+    /// What was seen before the iteration that is being rendered.
+    seen: Vec<Seen>,
+    /// Which attributes it set so far.
+    set: Vec<bool>,
+    item: Value,
+    /// Taken over; its namespaces are about to be put in place.
+    taken: Option<Arc<Entry>>,
+}
+
+/// A variable that inputs are taken from.
+enum LookedInto {
+    List(Arc<Vec<Value>>),
+    Other(Value),
+}
+
+thread_local! {
+    static WALK: RefCell<Option<Walk>> = const { RefCell::new(None) };
+}
+
+/// What came of a render: the whole text, if the marks were those written.
+pub struct Outcome {
+    /// What to remember.
+    pub run: Run,
+    /// The texts of the loops, in the order in which they stand in the output.
+    texts: Vec<Vec<Value>>,
+    /// How much was taken over.
+    pub share: Share,
+}
+
+/// Runs `render` with a walk in place.
+pub fn within<T>(
+    walk: Walk,
+    messages: Vec<Value>,
+    space: u64,
+    render: impl FnOnce() -> T,
+) -> (T, Option<Outcome>) {
+    /// Takes the walk away even if the render panics.
+    struct Guard;
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            WALK.with_borrow_mut(Option::take);
+        }
+    }
+    WALK.set(Some(walk));
+    let guard = Guard;
+    let result = render();
+    let walk = WALK.with_borrow_mut(Option::take);
+    drop(guard);
+    let outcome = walk.filter(|walk| walk.current.is_none()).map(|walk| {
+        let loop_texts = |number: &usize| {
+            let run = walk.loops[*number].as_ref();
+            run.map(|run| run.entries.iter().map(|entry| entry.text.clone()).collect())
+                .unwrap_or_default()
+        };
+        Outcome {
+            texts: walk.order.iter().map(loop_texts).collect(),
+            share: walk.share,
+            run: Run::new(space, messages, walk.loops),
+        }
+    });
+    (result, outcome)
+}
+
+impl Outcome {
+    /// The text of the render; None if `output` does not hold the marks that were written.
+    pub fn text(&self, output: String) -> Option<String> {
+        if self.texts.is_empty() {
+            return Some(output);
+        }
+        let parts: Vec<&str> = output.split(MARK).collect();
+        if parts.len() != self.texts.len() + 1 {
+            return None;
+        }
+        let texts = || self.texts.iter().flatten().filter_map(Value::as_str);
+        let length = texts().map(str::len).sum::<usize>() + output.len();
+        // What follows the template's text (an end for a continuation) is short.
+        let mut whole = String::with_capacity(length + 64);
+        for (at, part) in parts.iter().enumerate() {
+            whole.push_str(part);
+            for text in self.texts.get(at).into_iter().flatten() {
+                whole.push_str(text.as_str()?);
+            }
+        }
+        Some(whole)
+    }
+}
+
+/// Adds the filters that the rewritten loops call.
+pub fn install(env: &mut Environment<'static>) {
+    env.add_filter("op:loop", |args: Raw<'_>| enter(args.0));
+    env.add_filter("op:fresh", |args: Raw<'_>| {
+        step(|walk| walk.fresh(args.0)).map(Value::from)
+    });
+    env.add_filter("op:note", |args: Raw<'_>| {
+        step(|walk| walk.keep(args.0))?;
+        Ok::<_, Error>(Value::from(""))
+    });
+    env.add_filter("op:sets", |args: Raw<'_>| step(|walk| walk.sets(args.0)));
+    env.add_filter("op:was_set", |args: Raw<'_>| {
+        step(|walk| walk.was_set(args.0)).map(Value::from)
+    });
+    env.add_filter("op:after", |args: Raw<'_>| step(|walk| walk.after(args.0)));
+    env.add_filter("op:done", |_: Raw<'_>| step(|walk| walk.leave()));
+}
+
+/// Anything that cannot be as it is leaves the call to the reference.
+fn lost() -> Error {
+    unproved("reuse")
+}
+
+fn step<T>(act: impl FnOnce(&mut Walk) -> Result<T, Error>) -> Result<T, Error> {
+    WALK.with_borrow_mut(|walk| act(walk.as_mut().ok_or_else(lost)?))
+}
+
+/// `items|op:loop(number, variables..., looked into...)`: the items again.
+fn enter(args: &[Value]) -> Result<Value, Error> {
+    let [items, number, rest @ ..] = args else {
+        return Err(lost());
+    };
+    let number = number.as_usize().ok_or_else(lost)?;
+    step(|walk| {
+        let plan = walk.plans.get(number).ok_or_else(lost)?;
+        let (variables, looked_into) = rest.split_at_checked(plan.variables).ok_or_else(lost)?;
+        if walk.current.is_some() || walk.loops[number].is_some() {
+            return Err(lost());
+        }
+        let earlier = walk
+            .earlier
+            .as_ref()
+            .and_then(|run| run.loops[number].as_ref());
+        let reusable = earlier.is_some_and(|earlier| {
+            let mut pairs = earlier.variables.iter().zip(variables);
+            earlier.variables.len() == variables.len() && pairs.all(|(a, b)| same(a, b))
+        });
+        let looked_into = looked_into
+            .iter()
+            .map(|value| match value.downcast_object() {
+                Some(list) => LookedInto::List(list),
+                None => LookedInto::Other(value.clone()),
+            });
+        // A loop over messages goes over a list, or over nothing.
+        let items: Arc<Vec<Value>> = items.downcast_object().unwrap_or_default();
+        let length = items.len();
+        walk.current = Some(Current {
+            number,
+            items,
+            looked_into: looked_into.collect(),
+            reusable,
+            run: LoopRun {
+                variables: variables.to_vec(),
+                entries: Vec::with_capacity(length),
+            },
+            seen: Vec::new(),
+            set: Vec::new(),
+            item: Value::UNDEFINED,
+            taken: None,
+        });
+        Ok(())
+    })?;
+    Ok(items.clone())
+}
+
+impl Walk {
+    /// A walk that takes over what it can from an `earlier` run. `careless` for tests only.
+    pub fn new(plans: &Arc<[OwnedPlan]>, earlier: Option<Arc<Run>>, careless: bool) -> Self {
+        Walk {
+            plans: Arc::clone(plans),
+            earlier,
+            loops: plans.iter().map(|_| None).collect(),
+            order: Vec::new(),
+            current: None,
+            share: Share::default(),
+            careless,
+        }
+    }
+
+    /// `item|op:fresh(namespaces...)`: whether the iteration has to be rendered.
+    fn fresh(&mut self, args: &[Value]) -> Result<bool, Error> {
+        let [item, namespaces @ ..] = args else {
+            return Err(lost());
+        };
+        let current = self.current.as_mut().ok_or_else(lost)?;
+        let at = current.run.entries.len();
+        let expected = current.items.get(at).ok_or_else(lost)?;
+        if !same(expected, item) {
+            return Err(lost());
+        }
+        let plan = &self.plans[current.number];
+        current.seen.clear();
+        for watch in &plan.watches {
+            let seen = watch.look(current, at, namespaces)?;
+            current.seen.push(seen);
+        }
+        let earlier = self
+            .earlier
+            .as_ref()
+            .and_then(|run| run.loops[current.number].as_ref());
+        let entry = earlier.filter(|_| current.reusable).and_then(|run| {
+            let entries = &run.entries;
+            let place = match plan.reversed {
+                false => Some(at),
+                true => (at + entries.len()).checked_sub(current.items.len()),
+            };
+            place.and_then(|place| entries.get(place))
+        });
+        let entry = entry.filter(|entry| {
+            same(&entry.item, item) && (self.careless || entry.seen == current.seen)
+        });
+        if let Some(entry) = entry {
+            current.run.entries.push(Arc::clone(entry));
+            current.taken = Some(Arc::clone(entry));
+            self.share.reused += 1;
+            return Ok(false);
+        }
+        current.item = item.clone();
+        current.set.clear();
+        current
+            .set
+            .extend(plan.sets.iter().map(|setting| setting.unnoted));
+        self.share.rendered += 1;
+        Ok(true)
+    }
+
+    /// `text|op:note(namespaces...)`: notes the text of an iteration that was rendered.
+    fn keep(&mut self, args: &[Value]) -> Result<(), Error> {
+        let [text, namespaces @ ..] = args else {
+            return Err(lost());
+        };
+        let current = self.current.as_mut().ok_or_else(lost)?;
+        let plan = &self.plans[current.number];
+        let mut after = Vec::with_capacity(plan.sets.len());
+        for (setting, set) in plan.sets.iter().zip(&current.set) {
+            let value = attribute(namespaces, setting.namespace, &setting.name)?;
+            after.push(set.then_some(value));
+        }
+        let lasting = after.iter().flatten().all(is_plain);
+        current.run.entries.push(Arc::new(Entry {
+            item: std::mem::take(&mut current.item),
+            seen: if lasting {
+                std::mem::take(&mut current.seen)
+            } else {
+                vec![Seen::Never]
+            },
+            after,
+            text: text.clone(),
+        }));
+        Ok(())
+    }
+
+    /// `value|op:sets(index)`: notes that an attribute is set.
+    fn sets(&mut self, args: &[Value]) -> Result<Value, Error> {
+        let [value, index] = args else {
+            return Err(lost());
+        };
+        let current = self.current.as_mut().ok_or_else(lost)?;
+        let index = index.as_usize().ok_or_else(lost)?;
+        *current.set.get_mut(index).ok_or_else(lost)? = true;
+        Ok(value.clone())
+    }
+
+    /// `index|op:was_set`: whether the iteration that was taken over set an attribute.
+    fn was_set(&self, args: &[Value]) -> Result<bool, Error> {
+        self.after_taken(args).map(|after| after.is_some())
+    }
+
+    /// `index|op:after`: what an attribute was after the iteration that was taken over.
+    fn after(&self, args: &[Value]) -> Result<Value, Error> {
+        self.after_taken(args)?.clone().ok_or_else(lost)
+    }
+
+    fn after_taken(&self, args: &[Value]) -> Result<&Option<Value>, Error> {
+        let current = self.current.as_ref().ok_or_else(lost)?;
+        let entry = current.taken.as_ref().ok_or_else(lost)?;
+        let index = args.first().and_then(Value::as_usize).ok_or_else(lost)?;
+        entry.after.get(index).ok_or_else(lost)
+    }
+
+    /// `0|op:done`: the mark of the loop that ended.
+    fn leave(&mut self) -> Result<Value, Error> {
+        let current = self.current.take().ok_or_else(lost)?;
+        if current.run.entries.len() != current.items.len() {
+            return Err(lost());
+        }
+        self.order.push(current.number);
+        self.loops[current.number] = Some(current.run);
+        Ok(Value::from(MARK))
+    }
+}
+
+impl OwnedWatch {
+    /// What the watch sees before the iteration at `at`.
+    fn look(&self, current: &Current, at: usize, namespaces: &[Value]) -> Result<Seen, Error> {
+        let items = &current.items;
+        let looked_into = |place: usize| current.looked_into.get(place).ok_or_else(lost);
+        let length = |list: &Option<usize>| match list.map(looked_into).transpose()? {
+            Some(LookedInto::List(list)) => Ok(list.len()),
+            // What the length of something else is counts for nothing here.
+            Some(LookedInto::Other(_)) => Err(lost()),
+            None => Ok(items.len()),
+        };
+        Ok(match self {
+            OwnedWatch::First => Seen::Bool(at == 0),
+            OwnedWatch::Last => Seen::Bool(at + 1 == items.len()),
+            OwnedWatch::Item(distance) => Seen::value(
+                at.checked_add_signed(*distance)
+                    .and_then(|at| items.get(at)),
+            ),
+            OwnedWatch::Rest(list, shift) => {
+                let length = i64::try_from(length(list)?).map_err(|_| lost())?;
+                let at = i64::try_from(at).map_err(|_| lost())?;
+                Seen::Number(i128::from(length) - i128::from(at) + i128::from(*shift))
+            }
+            OwnedWatch::Element(list, place) => {
+                let LookedInto::List(elements) = looked_into(*list)? else {
+                    // Not a list: what a subscript means there is not known here.
+                    return Ok(Seen::Never);
+                };
+                let index = match place {
+                    Place::At(index) => *index,
+                    Place::Near(shift) => {
+                        i64::try_from(at).unwrap_or(i64::MAX).saturating_add(*shift)
+                    }
+                };
+                // Python counts negative indices from the end.
+                let index = match usize::try_from(index) {
+                    Ok(index) => Some(index),
+                    Err(_) => usize::try_from(index.unsigned_abs())
+                        .ok()
+                        .and_then(|back| elements.len().checked_sub(back)),
+                };
+                Seen::value(index.and_then(|index| elements.get(index)))
+            }
+            OwnedWatch::Attribute(space, name) => Seen::Value(attribute(namespaces, *space, name)?),
+            OwnedWatch::OrderToLength(shift, list) => {
+                let mark = length(list)?;
+                Seen::order(at, *shift, i128::try_from(mark).unwrap_or(i128::MAX))
+            }
+            OwnedWatch::OrderToAttribute(shift, space, name) => {
+                Seen::order_to(at, *shift, attribute(namespaces, *space, name)?)
+            }
+            OwnedWatch::OrderToVariable(shift, variable) => match looked_into(*variable)? {
+                LookedInto::Other(mark) => Seen::order_to(at, *shift, mark.clone()),
+                LookedInto::List(_) => Seen::Never,
+            },
+        })
+    }
+}
+
+/// An attribute of one of the namespaces; undefined if it has none of that name.
+fn attribute(namespaces: &[Value], space: usize, name: &Value) -> Result<Value, Error> {
+    let namespace = namespaces.get(space).ok_or_else(lost)?;
+    match Kind::of(namespace) {
+        Kind::Namespace => namespace.get_item(name),
+        _ => Err(lost()),
+    }
+}
