@@ -2,8 +2,8 @@
 
 A walk grows a conversation, mostly as a chat would, and now and then edits it, cuts it, branches off, repeats an
 object, changes a message in place, or replaces everything by equal objects; tools and switches flip. After each step
-the template is rendered whole and with what the steps before have left; reason and text must be equal. The whole render is
-the oracle: what it is worth against transformers is asked elsewhere.
+the template is rendered whole and with what the steps before have left; reason and text must be equal. The whole render
+is the oracle: what it is worth against transformers is asked elsewhere.
 
 By hand, for as long as one likes: `python tests/python/reuse_walks.py --minutes 30 --seed 1 --templates FOLDER`.
 """

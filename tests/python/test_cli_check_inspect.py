@@ -12,6 +12,8 @@ from turntrie.demo import TOKENIZER
 from turntrie.reason import Reason
 from turntrie.verification import template_id
 
+LOOPS = 2
+"""Loops over messages in the template of the demo."""
 MAJOR = int(transformers.__version__.partition(".")[0])
 
 REFUSED = "{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}"
@@ -43,6 +45,7 @@ def test_the_demo_model_as_a_document(capsys: pytest.CaptureFixture[str]) -> Non
     (template,) = found["templates"]
     assert template["id"] == template_id(plain.chat_template)
     assert (template["native"], template["reason"], template["clock_formats"]) == (True, None, [])
+    assert (template["reusing_loops"], template["other_loops"]) == (LOOPS, [])
     assert found["rules"] == {
         "drops_null_keys": MAJOR >= 5,
         "copies_reasoning_fields": MAJOR >= 5,
@@ -61,6 +64,7 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["token flags"].startswith("9 added tokens in the live backend: ")
     assert found["self-check"].endswith("0 differ; incremental encoding is on")
     assert found["template"].endswith("characters: native")
+    assert found["old turns"] == f"{LOOPS} of {LOOPS} loops over messages reuse what they rendered before"
     assert found["rules"].endswith("(probed)")
     assert ("drops null keys" in found["rules"]) is (MAJOR >= 5)
     assert found["return_dict"] == f"{MAJOR >= 5} by default"

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use turntrie::cuts::Weakness;
 use turntrie::engine::Engine;
-use turntrie::verify::{EVERY, FAULT_MARK, Fault, Verified};
+use turntrie::sampler::EVERY;
+use turntrie::verify::{FAULT_MARK, Fault, Verified};
 
 use crate::zoo;
 

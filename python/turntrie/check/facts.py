@@ -29,6 +29,10 @@ class Template(NamedTuple):
     """The line of the construct that the reason names."""
     clock_formats: list[str]
     """The formats in which it prints the date, as far as they are constants."""
+    reusing_loops: int
+    """Loops over messages that take over iterations of earlier renders."""
+    other_loops: list[tuple[str, int]]
+    """Why other loops over messages cannot, and their lines."""
 
     @property
     def native(self) -> bool:
@@ -56,10 +60,9 @@ def templates(tok: Any) -> list[Template]:
 def _template(name: str, source: Any) -> Template:
     compiled = path.compiled(source) if type(source) is str else None
     if compiled is None:
-        return Template(name, "", 0, "call:template", None, [])
-    return Template(
-        name, template_id(source), len(source), compiled.reason, compiled.line, list(compiled.clock_formats)
-    )
+        return Template(name, "", 0, "call:template", None, [], 0, [])
+    known = (template_id(source), len(source), compiled.reason, compiled.line, list(compiled.clock_formats))
+    return Template(name, *known, *compiled.loops)
 
 
 class Engine(NamedTuple):

@@ -115,8 +115,14 @@ def _template(template: dict[str, Any]) -> list[tuple[str, str]]:
     clock = template["clock_formats"]
     return [
         ("template", f"{template['name']}, {template['id']}, {template['characters']:,} characters: {served}"),
+        ("old turns", _loops(template["reusing_loops"], template["other_loops"])),
         ("clock", f"the template prints it as {', '.join(map(repr, clock))}" if clock else "not printed"),
     ]
+
+
+def _loops(reusing: int, others: list[tuple[str, int]]) -> str:
+    reused = f"{reusing} of {reusing + len(others)} loops over messages reuse what they rendered before"
+    return "; ".join([reused, *(f"not the one in line {line}: {reason}" for reason, line in others)])
 
 
 def _rules(rules: dict[str, Any]) -> list[tuple[str, str]]:
