@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cuts::{CutPolicy, Segment, Weakness};
-use crate::encoder::{Encoder, Encoders};
+use crate::encoder::{Encoder, Encoders, Offsets};
 use crate::error::Error;
 use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
@@ -192,6 +192,17 @@ impl Engine {
         let mut ids = Vec::new();
         self.encoders.oracle().encode(text, &mut ids)?;
         Ok(ids)
+    }
+
+    /// The ids of `text` and their places in it, in characters: a full encode by the `tokenizers` crate.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses the text.
+    pub fn encode_with_offsets(&self, text: &str) -> Result<(Encoded, Vec<Offsets>), Error> {
+        let (ids, offsets) = self.encoders.oracle().encode_with_offsets(text)?;
+        let encoded = Encoded { ids, kept: 0 };
+        self.counters.count(&encoded, 0);
+        Ok((encoded, offsets))
     }
 
     /// What is held, and what was done so far.

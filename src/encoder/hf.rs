@@ -8,6 +8,9 @@ use tokenizers::Tokenizer;
 use super::Encoder;
 use crate::error::Error;
 
+/// Where a token begins and ends.
+pub type Offsets = (usize, usize);
+
 /// [`Encoder`] over the `tokenizers` crate.
 pub struct HfEncoder {
     tokenizer: Tokenizer,
@@ -38,6 +41,18 @@ impl HfEncoder {
     pub fn offset_of(&self, text: &str, index: usize) -> Option<usize> {
         let encoding = self.tokenizer.encode_char_offsets(text, false).ok()?;
         encoding.get_offsets().get(index).map(|(start, _)| *start)
+    }
+
+    /// The ids of `text`, and where each begins and ends in it, in characters. Costs more than encoding.
+    ///
+    /// # Errors
+    /// If the backend refuses the text.
+    pub fn encode_with_offsets(&self, text: &str) -> Result<(Vec<u32>, Vec<Offsets>), Error> {
+        let encoding = self
+            .tokenizer
+            .encode_char_offsets(text, false)
+            .map_err(|e| Error::new(format!("the tokenizer refuses the text: {e}")))?;
+        Ok((encoding.get_ids().to_vec(), encoding.get_offsets().to_vec()))
     }
 
     /// Number of ids, added tokens included.

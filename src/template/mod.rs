@@ -10,10 +10,11 @@ mod frames;
 mod lexical;
 mod lower;
 mod scope;
+mod tracker;
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
 use minijinja::syntax::SyntaxConfig;
@@ -26,6 +27,7 @@ use crate::semantics::{self, Unproved, budget};
 use crate::shape::Words;
 
 pub use lower::Refusal;
+pub use tracker::Span;
 
 /// Instructions that a render may execute, for conversations of up to so many messages and as many
 /// bytes as instructions: 64 bytes given to a filter cost the engine one. Templates may look at all
@@ -47,6 +49,7 @@ static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
             Ok(value)
         }
     });
+    tracker::install(&mut env);
     FUEL.map(|(_, fuel)| {
         let mut env = env.clone();
         env.set_fuel(Some(fuel));
@@ -106,6 +109,10 @@ static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 /// A compiled chat template. Immutable, shared between threads.
 pub struct ChatTemplate {
     compiled: Compiled,
+    /// The program that also tells where the texts of `generation` tags are, compiled when it is asked for.
+    tracked: OnceLock<Result<Compiled, Refusal>>,
+    markup: bool,
+    generations: Vec<u32>,
     fault: Option<Fault>,
 }
 
@@ -118,22 +125,23 @@ impl ChatTemplate {
     /// A template with a fault.
     #[doc(hidden)]
     pub fn compile_with(source: &str, fault: Option<Fault>) -> Result<Self, Refusal> {
-        let refuse = |construct: &str, line: Option<usize>| Refusal {
-            construct: construct.to_owned(),
-            line: line.unwrap_or(1),
-        };
         let source = lexical::normalize(source);
-        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
-        let compiled = Compiled::try_new(lexed.source, |source| {
-            let tree = machinery::parse(source, "template", SYNTAX.clone())
-                .map_err(|e| refuse("syntax", e.line()))?;
-            let mut lowering = lower::lower(&tree, lexed.markup)?;
-            if fault == Some(Fault::Gate) {
-                lowering.tree = tree;
-            }
-            Ok(Program::generate(source, lowering))
+        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| Refusal {
+            construct: construct.to_owned(),
+            line: 1,
         })?;
-        Ok(ChatTemplate { compiled, fault })
+        let options = lower::Options {
+            markup: lexed.markup,
+            generations: &lexed.generations,
+            tracked: false,
+        };
+        Ok(ChatTemplate {
+            compiled: Program::compile(lexed.source, options, fault)?,
+            tracked: OnceLock::new(),
+            markup: lexed.markup,
+            generations: lexed.generations,
+            fault,
+        })
     }
 
     /// Formats that the template gives to `strftime_now`; the clock of a call maps each to its text.
@@ -148,10 +156,33 @@ impl ChatTemplate {
 
     /// Renders one call.
     pub fn render(&self, call: Call) -> Result<String, Reason> {
+        self.evaluate(&self.compiled, call)
+    }
+
+    /// Renders one call, and tells which parts of the text `generation` tags wrote, as a tracker that
+    /// is `late` or not finds them, see [`tracker::within`].
+    pub fn render_tracked(&self, call: Call, late: bool) -> Result<(String, Vec<Span>), Reason> {
+        let compiled = self.tracked.get_or_init(|| {
+            let options = lower::Options {
+                markup: self.markup,
+                generations: &self.generations,
+                tracked: true,
+            };
+            Program::compile(self.compiled.borrow_owner().clone(), options, self.fault)
+        });
+        let refused = |r: &Refusal| Reason::new(Category::Template, r.construct.clone());
+        let compiled = compiled.as_ref().map_err(refused)?;
+        match tracker::within(late, || self.evaluate(compiled, call))? {
+            (text, Some(spans)) => Ok((text, spans)),
+            (_, None) => Err(Reason::new(Category::Render, "generation")),
+        }
+    }
+
+    fn evaluate(&self, compiled: &Compiled, call: Call) -> Result<String, Reason> {
         let bytes: u64 = call.messages.iter().map(Message::weight).sum();
         let count = call.messages.len();
         let context = call.into_context();
-        let program = self.compiled.borrow_dependent();
+        let program = compiled.borrow_dependent();
         let mut text = String::with_capacity(program.size_hint);
         let mut out = machinery::make_string_output(&mut text);
         let environment = match self.fault {
@@ -182,6 +213,26 @@ impl ChatTemplate {
 }
 
 impl<'s> Program<'s> {
+    /// The program of a source that was read by [`lexical::lex`].
+    fn compile(
+        source: String,
+        options: lower::Options<'_>,
+        fault: Option<Fault>,
+    ) -> Result<Compiled, Refusal> {
+        Compiled::try_new(source, |source| {
+            let syntax = |e: Error| Refusal {
+                construct: "syntax".to_owned(),
+                line: e.line().unwrap_or(1),
+            };
+            let tree = machinery::parse(source, "template", SYNTAX.clone()).map_err(syntax)?;
+            let mut lowering = lower::lower(&tree, options)?;
+            if fault == Some(Fault::Gate) {
+                lowering.tree = tree;
+            }
+            Ok(Program::generate(source, lowering))
+        })
+    }
+
     fn generate(source: &'s str, lowering: lower::Lowering<'s>) -> Self {
         let mut generator = CodeGenerator::new("template", source);
         let tree: &ast::Stmt<'s> = &lowering.tree;
