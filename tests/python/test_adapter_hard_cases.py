@@ -397,7 +397,6 @@ def test_18_a_construct_that_is_not_proved_goes_to_transformers_with_a_reason() 
             assert set(real_data.fallbacks() - before) == ({reason} if reason else set()), name
 
 
-@pytest.mark.fallback
 def test_18_an_assistant_mask_is_native() -> None:
     plain, tok = adapter_models.load("demo"), adapter_models.load("demo")
     keywords = {"chat_template": GENERATION, "return_dict": True, "return_assistant_tokens_mask": True}
