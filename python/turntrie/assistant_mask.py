@@ -90,7 +90,7 @@ def _theirs(base: Any, source: str) -> list[int] | None:
         encoding = backend.encode(text, add_special_tokens=False)
         return reference.batch_encoding()({"input_ids": encoding.ids}, encoding, n_sequences=1)
 
-    methods = {"chat_template": None, "special_tokens_map": {}, "__call__": encode}
+    methods: dict[str, Any] = {"chat_template": None, "special_tokens_map": {}, "__call__": encode}
     blank: Any = object.__new__(type("Blank", (base,), methods))
     try:
         encoded = base.apply_chat_template(

@@ -29,6 +29,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import transformers.tokenization_utils_base  # noqa: F401  # what `assistant_mask` probes
 from transformers.utils import chat_template_utils
 
 from turntrie import _native, assistant_mask
@@ -424,11 +425,7 @@ class Grammar:
         if kind == "g":
             return self.tag("generation") + self.body(depth + 1) + self.tag("endgeneration")
         if kind == "F":
-            return (
-                self.tag(f"filter {rng.choice(BLOCK_FILTERS)}")
-                + self.body(depth + 1)
-                + self.tag("endfilter")
-            )
+            return self.tag(f"filter {rng.choice(BLOCK_FILTERS)}") + self.body(depth + 1) + self.tag("endfilter")
         if kind == "c":
             return rng.choice(("{# c #}", "{#- c -#}", "{# {{ a }} #}\n", "{#\n#}", "{#+ c +#}\n", " {#- c #}"))
         if kind == "b" and self.loops:
