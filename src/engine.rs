@@ -30,8 +30,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cuts::{CutPolicy, Segment, Weakness};
-use crate::encoder::{Encoder, Encoders, Offsets};
+use crate::encoder::{Encoder, Encoders};
 use crate::error::Error;
+use crate::places::{self, Piece};
 use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
 /// Ids of one text, and how many of them were not computed for this call.
@@ -194,15 +195,15 @@ impl Engine {
         Ok(ids)
     }
 
-    /// The ids of `text` and their places in it, in characters: a full encode by the `tokenizers` crate.
+    /// The ids of `text`, and where they are around the characters `asked` for, which are sorted.
     ///
     /// # Errors
     /// If the `tokenizers` crate refuses the text.
-    pub fn encode_with_offsets(&self, text: &str) -> Result<(Encoded, Vec<Offsets>), Error> {
-        let (ids, offsets) = self.encoders.oracle().encode_with_offsets(text)?;
+    pub fn places(&self, text: &str, asked: &[usize]) -> Result<(Encoded, Vec<Piece>), Error> {
+        let (ids, pieces) = places::places(&self.encoders, &self.policy, text, asked)?;
         let encoded = Encoded { ids, kept: 0 };
         self.counters.count(&encoded, 0);
-        Ok((encoded, offsets))
+        Ok((encoded, pieces))
     }
 
     /// What is held, and what was done so far.

@@ -15,6 +15,7 @@ pub mod engine;
 pub mod error;
 pub mod mask;
 pub mod message;
+pub mod places;
 pub mod semantics;
 pub mod shape;
 pub mod template;

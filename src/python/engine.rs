@@ -216,7 +216,7 @@ impl Engine {
         self.prompt_of(outcome)
     }
 
-    /// Renders and encodes a conversation in full, with the mask of what `generation` tags wrote.
+    /// Renders and encodes a conversation, without checkpoints, with the mask of what `generation` tags wrote.
     fn masked(
         &self,
         py: Python<'_>,
@@ -232,17 +232,18 @@ impl Engine {
             let call = convert::call(variables, clock, messages, Some(&MEMO))?;
             py.detach(|| {
                 let (rendered, spans) = template.render_tracked(call, rules)?;
-                let (encoded, offsets) = guarded("encode", || {
-                    self.inner
-                        .engine()
-                        .encode_with_offsets(&rendered.text)
+                let asked = mask::asked(&spans);
+                let (encoded, pieces) = guarded("encode", || {
+                    let engine = self.inner.engine();
+                    engine
+                        .places(&rendered.text, &asked)
                         .map_err(tokenizer_reason)
                 })?;
                 let rule = match rules & RULE_MASK_OVERLAP {
                     0 => mask::Rule::Ends,
                     _ => mask::Rule::Overlap,
                 };
-                let mask = mask::mask(&offsets, &spans, rule)
+                let mask = mask::mask(&pieces, &spans, rule)
                     .ok_or_else(|| Reason::new(Category::Render, "empty-generation"))?;
                 Ok(((rendered, encoded), mask))
             })

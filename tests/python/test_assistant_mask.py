@@ -20,6 +20,7 @@ import kinds
 import real_data
 import toys
 import turntrie
+from test_parity_models import NOT_IN_4
 from turntrie import _native, assistant_mask, reference
 from turntrie.check.scenarios import scenarios
 
@@ -62,6 +63,7 @@ TEMPLATES = {
     "in a filter block": EACH + "{{ m.role }}{% filter trim|replace('e', 'eé') %} " + SAID + " {% endfilter %}z{% endfor %}",
     "around a filter block": EACH + "{{ m.role }}{% generation %}{% filter trim %} {{ m.content }} {% endfilter %}{% endgeneration %}z{% endfor %}",
     "around a block set": EACH + "{{ m.role }}{% generation %}{% set x %} {{ m.content }}{% endset %}{{ x }}{{ x }}{% endgeneration %}z{% endfor %}",
+    "deep inside": "x" + "{% generation %}a" * 20 + "{{ messages[0].content }}" + "b{% endgeneration %}" * 20 + LOOP,
     "left by a break": EACH + "{{ m.role }}" + SAID + "{% if loop.index > 1 %}{% break %}{% endif %}.{% endfor %}",
     "text past ASCII": EACH + "日本{% generation %}é{{ m.content }}\U0001f44b\U0001f3fd{% endgeneration %}\u2028e\u0301{% endfor %}",
     "text of control characters": EACH + "\x00\ufdd0" + SAID + "\uffff{% endfor %}",
@@ -90,6 +92,14 @@ CONVERSATIONS = [
     conversation("<|end|> <|im_start|>x", "<think> a </think><|end|>", "  <|turn|>", "\n<|end|>  \n"),
     conversation("a" * 30, "assistantassistant user" * 3, " ", "\r\n\r\n  x  "),
     conversation("\ufdd0\x00\uffff", "{% generation %}\x00"),
+    # Long enough for segments, some of them in ASCII only, some ending in blanks or in half a control token.
+    conversation(
+        *(
+            text * repeat
+            for repeat in (9, 40)
+            for text in ("words ", "answer 日本é ", "\n", "x\u2028  <|en", "a\tb  ", "e\u0301")
+        )
+    ),
 ]
 
 
@@ -304,15 +314,20 @@ def test_real_templates(path: Path) -> None:
 @pytest.mark.usefixtures("frozen_clock")
 @pytest.mark.parametrize("path", real_data.model_directories(), ids=lambda path: path.name)
 def test_real_models(path: Path) -> None:
-    plain = transformers.AutoTokenizer.from_pretrained(path)
-    tok = turntrie.wrap(transformers.AutoTokenizer.from_pretrained(path), verify="off")
-    refused = reference.original(tok).watch.refuse(tok)
-    for name, messages in zip(TEMPLATES, CONVERSATIONS * 9, strict=False):
-        before = real_data.fallbacks()
-        wanted = outcome(plain, messages, chat_template=TEMPLATES[name])
-        assert outcome(tok, messages, chat_template=TEMPLATES[name]) == wanted, name
-        if refused is None and wanted[0] == "returned":
-            assert real_data.fallbacks() == before
+    if not V5 and path.name in NOT_IN_4:
+        pytest.skip("transformers 4 cannot load it")
+    tok = transformers.AutoTokenizer.from_pretrained(path)
+    calls = [(m, {"chat_template": TEMPLATES[name]}) for name, m in zip(TEMPLATES, CONVERSATIONS * 9, strict=False)]
     if REAL:
         source = REAL[-1].read_text(encoding="utf-8")
-        assert refused is not None or _compared(plain, tok, source, 61) > 0
+        shapes = list(scenarios())[::61]
+        calls += [(s.messages, {"chat_template": source, "tools": s.tools, **s.kwargs}) for s in shapes]
+    wanted = [outcome(tok, messages, **keywords) for messages, keywords in calls]
+    turntrie.wrap(tok, verify="off")
+    refused = reference.original(tok).watch.refuse(tok)
+    for (messages, keywords), want in zip(calls, wanted, strict=True):
+        before = real_data.fallbacks()
+        assert outcome(tok, messages, **keywords) == want, keywords
+        if want[0] == "returned":
+            fell = set(real_data.fallbacks() - before)
+            assert fell == ({refused} if refused else set())
