@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cuts::{CutPolicy, Segment, Weakness};
 use crate::encoder::{Encoder, Encoders};
 use crate::error::Error;
+use crate::places::{self, Piece};
 use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
 /// Ids of one text, and how many of them were not computed for this call.
@@ -192,6 +193,17 @@ impl Engine {
         let mut ids = Vec::new();
         self.encoders.oracle().encode(text, &mut ids)?;
         Ok(ids)
+    }
+
+    /// The ids of `text`, and where they are around the characters `asked` for, which are sorted.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses the text.
+    pub fn places(&self, text: &str, asked: &[usize]) -> Result<(Encoded, Vec<Piece>), Error> {
+        let (ids, pieces) = places::places(&self.encoders, &self.policy, text, asked)?;
+        let encoded = Encoded { ids, kept: 0 };
+        self.counters.count(&encoded, 0);
+        Ok((encoded, pieces))
     }
 
     /// What is held, and what was done so far.

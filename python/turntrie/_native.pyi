@@ -3,6 +3,8 @@ from typing import Any, final
 __all__ = [
     "RULE_ALIAS_REASONING",
     "RULE_DROP_NULL",
+    "RULE_LATE_TRACKER",
+    "RULE_MASK_OVERLAP",
     "RULE_WATCH_IDS",
     "RULE_WATCH_SHAPES",
     "Conversation",
@@ -14,6 +16,8 @@ __all__ = [
 
 RULE_DROP_NULL: int
 RULE_ALIAS_REASONING: int
+RULE_LATE_TRACKER: int
+RULE_MASK_OVERLAP: int
 RULE_WATCH_SHAPES: int
 RULE_WATCH_IDS: int
 
@@ -38,6 +42,13 @@ class Template:
     ) -> Prompt: ...
     @property
     def loops(self) -> tuple[int, list[tuple[str, int]]]: ...
+    def spans(
+        self,
+        messages: list[dict[str, Any]] | Conversation,
+        variables: dict[str, Any],
+        clock: dict[str, str],
+        rules: int,
+    ) -> tuple[Prompt, list[tuple[int, int]]]: ...
     def shape(
         self, messages: list[dict[str, Any]] | Conversation, variables: dict[str, Any], rules: int
     ) -> list[int]: ...
@@ -70,6 +81,7 @@ class Prompt:
     def __len__(self) -> int: ...
     def buffer(self, start: int = 0) -> bytearray: ...
     def tolist(self, start: int = 0) -> list[int]: ...
+    def mask(self) -> list[int] | None: ...
     def common_prefix(self, other: Prompt) -> int: ...
 
 @final
@@ -95,6 +107,14 @@ class Engine:
         clock: dict[str, str],
         rules: int,
         namespace: int,
+    ) -> Prompt: ...
+    def masked(
+        self,
+        template: Template,
+        messages: list[dict[str, Any]] | Conversation,
+        variables: dict[str, Any],
+        clock: dict[str, str],
+        rules: int,
     ) -> Prompt: ...
     def encode(self, text: str, namespace: int, rules: int) -> Prompt: ...
     def encode_full(self, text: str) -> Prompt: ...

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 KEY = "_turntrie"
 DEFAULT_BUDGET = 256 * 1024 * 1024
 
+_TEMPLATES = 1000
+
 _fresh = itertools.count(1)
 
 
@@ -43,6 +45,7 @@ class Attachment:
     __slots__ = (
         "_building",
         "_live",
+        "_masked",
         "budget",
         "counters",
         "distrusted",
@@ -71,6 +74,7 @@ class Attachment:
         """Held around every reference call: the backend they share is changed and restored in there."""
         self._building = ForkSafeLock()
         self._live: _Live | None = None
+        self._masked: set[int] = set()
         self.owner: Callable[[], Any] = _nobody
         """A weak reference to the tokenizer."""
 
@@ -130,6 +134,16 @@ class Attachment:
         """Lets the next call look at the whole backend again."""
         self._live = None
 
+    def meet(self, source: str) -> bool:
+        """Notes the template of an assistant mask; whether it was not noted before. 1,000 are kept in mind."""
+        key = hash(source)
+        if key in self._masked:
+            return False
+        if len(self._masked) >= _TEMPLATES:
+            self._masked.clear()
+        self._masked.add(key)
+        return True
+
     def reset(self) -> None:
         """Forgets checkpoints, counters and engine; the checkpoints also for others in the same namespace.
 
@@ -140,6 +154,7 @@ class Attachment:
         if loaded is not None:
             loaded.engine.drop_namespace(self.root)
         self.touch()
+        self._masked.clear()
         self.counters.clear()
         self.record = Record(self.counters)
         self.distrusted = None

@@ -1,13 +1,12 @@
 """Which calls of `apply_chat_template` are native, decided from their arguments alone.
 
 A call is read into a `Call`, or into the reason why the reference serves it. The list of what is native is short and
-closed: one conversation, a list of dicts, or a list of such, rendered to ids, a BatchEncoding or text, with tools that
-are schemas or functions, and plain documents. A parameter that is not known here, of a transformers yet to come, sends
-the call to the reference as soon as the caller gives it. Nothing of the caller's is changed, so the reference can still
-get exactly the caller's arguments.
+closed: one conversation, a list of dicts, or a list of such, rendered to ids, a BatchEncoding (maybe with the mask of
+what an assistant said) or text, with tools that are schemas or functions, and plain documents. A parameter that is not
+known here, of a transformers yet to come, sends the call to the reference as soon as the caller gives it. Nothing of
+the caller's is changed, so the reference can still get exactly the caller's arguments.
 """
 
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from turntrie import reference
@@ -28,6 +27,7 @@ class Call(NamedTuple):
     return_dict: bool
     continue_final_message: bool | str
     max_length: int | None
+    return_assistant_tokens_mask: bool | None
     variables: dict[str, Any]
     """The keywords that go to the template."""
     batched: bool
@@ -43,8 +43,6 @@ class Call(NamedTuple):
 _READ = Call._fields[:-2]
 # Parameters that have to keep the one value under which they change nothing.
 _NEUTRAL = {
-    # Needs the place of every token in the text, which only a full encode in Python tells.
-    "return_assistant_tokens_mask": (False, Reason("value:assistant_mask")),
     "sanitize_control_tokens": (False, Reason("call:sanitize")),
     "padding": (False, Reason("call:padding")),
     "truncation": (False, Reason("call:truncation")),
@@ -92,6 +90,7 @@ def read(parameters: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         _conversation(call)
         or _options(call, explicit_dict="return_dict" in given)
         or _continuation(call)
+        or _mask(call)
         or _dicts(call.documents, Reason("call:documents"))
     )
     return refusal or _with_schemas(call)
@@ -138,6 +137,15 @@ def _continuation(call: Any) -> Reason | None:
     return None if known and call.add_generation_prompt is False else Reason("call:continue")
 
 
+def _mask(call: Any) -> Reason | None:
+    """Why a mask cannot be had: transformers makes one for an encoding only, and not of a continued message."""
+    wanted = call.return_assistant_tokens_mask
+    if wanted is None or wanted is False:
+        return None
+    possible = wanted is True and call.tokenize and call.return_dict and call.continue_final_message is False
+    return None if possible else Reason("call:assistant-mask")
+
+
 def _dicts(values: Any, reason: Reason) -> Reason | None:
     if values is None or (type(values) is list and all(type(value) is dict for value in values)):
         return None
@@ -145,7 +153,7 @@ def _dicts(values: Any, reason: Reason) -> Reason | None:
 
 
 def _with_schemas(call: Any) -> Call | Reason:
-    """The call with the schemas of its tools; transformers makes those of functions."""
+    """The call with the schemas of its tools; transformers makes those of functions and methods."""
     tools = call.tools
     if _dicts(tools, Reason("call:tools")) is None:
         read: Call = call
@@ -157,11 +165,9 @@ def _with_schemas(call: Any) -> Call | Reason:
         if type(tool) is dict:
             schemas.append(tool)
             continue
-        if type(tool) is not FunctionType:
-            return Reason("call:function-tool" if callable(tool) else "call:tools")
         schema = reference.json_schema(tool)
         if schema is None:
-            return Reason("call:function-tool")
+            return Reason("call:function-tool" if callable(tool) else "call:tools")
         schemas.append(schema)
     made: Call = call._replace(tools=schemas)
     return made

@@ -19,9 +19,23 @@ def apply(tok: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     served = _native(tok, attached, args, kwargs)
     if isinstance(served, Reason):
         return ask_reference(tok, attached, served, args, kwargs)
-    if attached.policy.draw():
+    if attached.policy.draw() or (_is_masked(served) and _is_new_mask(tok, attached, served, kwargs)):
         return _compared(tok, attached, served, args, kwargs)
     return served
+
+
+def _is_masked(served: Any) -> bool:
+    return not isinstance(served, list | str) and "assistant_masks" in served
+
+
+def _is_new_mask(tok: Any, attached: Attachment, served: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether this is the first mask for a template, short enough to be made by transformers as well."""
+    if not attached.policy.shapes:
+        return False
+    masks = served["assistant_masks"]
+    size = sum(map(len, masks)) if masks and isinstance(masks[0], list) else len(masks)
+    source = tok.get_chat_template(kwargs.get("chat_template"), kwargs.get("tools"))
+    return size <= verification.LONGEST_MASK and attached.meet(source)
 
 
 def _compared(tok: Any, attached: Attachment, served: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,8 +1,9 @@
 """Native results as the BatchEncoding that transformers returns.
 
 The data is all there: `input_ids`, `token_type_ids` and `attention_mask`, as `model_input_names` asks for them and in
-transformers' order, as lists. What costs a full encode in Python, the `tokenizers.Encoding` behind `tokens()`,
-`char_to_token()` and `word_ids()`, is made when it is first asked for, or when the result is pickled.
+transformers' order, as lists, and `assistant_masks` behind them if it was asked for. What costs a full encode in
+Python, the `tokenizers.Encoding` behind `tokens()`, `char_to_token()` and `word_ids()`, is made when it is first asked
+for, or when the result is pickled.
 """
 
 from typing import Any, SupportsIndex
@@ -21,7 +22,7 @@ def batch_encoding(
     Args:
         tok: The wrapped tokenizer.
         attached: Its attachment.
-        prompts: Ids and text of each.
+        prompts: Ids and text of each, and the assistant mask if there has to be one.
         type_id: Every entry of `token_type_ids`; `None` if that cannot be said.
         batched: Whether the entries are lists of lists.
 
@@ -36,6 +37,9 @@ def batch_encoding(
         data["token_type_ids"] = [[type_id] * len(prompt) for prompt in prompts]
     if "attention_mask" in names:
         data["attention_mask"] = [[1] * len(prompt) for prompt in prompts]
+    masks = [mask for mask in (prompt.mask() for prompt in prompts) if mask is not None]
+    if masks:
+        data["assistant_masks"] = masks
     if not batched:
         data = {name: values[0] for name, values in data.items()}
     return reference.batch_encoding()(data, Encodings(tok, attached.lock, prompts), n_sequences=1)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from turntrie import _native, calls, continuation, reference
+from turntrie import _native, assistant_mask, calls, continuation, reference
 from turntrie.attachment import Attachment
 from turntrie.backend import Backend
 from turntrie.calls import Call
@@ -75,16 +75,15 @@ def ids(
     backend = attached.engine(tok)
     if isinstance(backend, Reason):
         return backend
-    prompt = backend.engine.prompt(
-        context.template,
-        call.conversation if messages is None else messages,
-        context.variables,
-        context.clock,
-        context.rules,
-        attached.root if root is None else root,
-    )
-    if prompt.reason is not None:
-        return Reason(prompt.reason)
+    given = call.conversation if messages is None else messages
+    fixed = (context.template, given, context.variables, context.clock)
+    if call.return_assistant_tokens_mask:
+        masking = assistant_mask.rules(context.source)
+        prompt = masking if isinstance(masking, Reason) else backend.engine.masked(*fixed, context.rules | masking)
+    else:
+        prompt = backend.engine.prompt(*fixed, context.rules, attached.root if root is None else root)
+    if isinstance(prompt, Reason) or prompt.reason is not None:
+        return Reason(prompt if isinstance(prompt, Reason) else prompt.reason)
     backend.watch()
     if prompt.unseen and not _verified(tok, attached, (call, context, prompt), everything):
         return Reason("quarantine:shape")

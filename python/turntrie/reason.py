@@ -7,7 +7,7 @@ message contents. It reads `category:detail`:
 - `template:…`, `value:…`, `render:…`: from the native template (a construct, a kind of value, a failed render);
 - `limit:…`: the template does more than any template may; `TemplateLimitError` is raised, and nobody serves the call;
 - `tokenizer:…`: the backend cannot be loaded, or a method that decides the result is not the generic one;
-- `reference:…`: what the installed transformers does before rendering is not understood;
+- `reference:…`: what the installed transformers does to messages, or to make a mask, is not understood;
 - `panic:…`: the native code panicked; always a bug of ours.
 """
 

@@ -25,6 +25,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from operator import attrgetter
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -135,13 +136,34 @@ def clock() -> Any:
     return module(_TEMPLATES).datetime
 
 
-def json_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
-    """What transformers makes of a function that is given as a tool; `None` if it raises, or makes no plain dict."""
+def json_schema(tool: object) -> dict[str, Any] | None:
+    """What transformers makes of a function or method that is given as a tool.
+
+    `None` if it does not take this, raises, or makes no plain dict.
+    """
+    templates = module(_TEMPLATES)
+    if not (inspect.isfunction(tool) or (inspect.ismethod(tool) and _takes_methods(templates.render_jinja_template))):
+        return None
     try:
-        schema = module(_TEMPLATES).get_json_schema(function)
+        schema = templates.get_json_schema(tool)
     except Exception:  # noqa: BLE001  # transformers' own error; the reference call raises it to the caller
         return None
     return schema if type(schema) is dict else None
+
+
+class _Probe:
+    def method(self) -> None:
+        """Does nothing."""
+
+
+@lru_cache(maxsize=4)
+def _takes_methods(render: Callable[..., Any]) -> bool:
+    """Whether the installed transformers takes a bound method for a tool; 4.x does not."""
+    try:
+        render(conversations=[], tools=[_Probe().method], chat_template="")
+    except ValueError:
+        return False
+    return True
 
 
 def is_tokenizer(tok: object) -> bool:

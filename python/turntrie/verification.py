@@ -4,6 +4,8 @@ Two oracles. *Text*: the first time a template meets a shape of message, a pair 
 native code names what is new), the same messages are rendered by transformers as well, and the texts compared. *Ids*:
 sampled texts are encoded again in full, by the native code on a thread of its own.
 
+A template's first assistant mask is made by transformers as well, if it is short: that call is compared as a whole.
+
 The text oracle costs what jinja2 costs, so it looks at `LIMIT` characters a call. A longer conversation is looked at in
 windows around the messages that show something new: the head (up to the first user message) and a run of messages that
 ends at the new one or a little behind it. A window consists of real messages in their real order, and is only used if
@@ -33,6 +35,9 @@ from turntrie.counters import Counters
 
 LIMIT = 64 * 1024
 """Characters of text that the text oracle renders again in one call, at most."""
+
+LONGEST_MASK = 16 * 1024
+"""Tokens of an assistant mask that transformers makes as well, once for each template."""
 
 _KEPT = 8
 _logger = logging.getLogger("turntrie")

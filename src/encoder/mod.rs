@@ -17,7 +17,7 @@ mod parallel;
 mod split;
 
 pub use fast::FastEncoder;
-pub use hf::HfEncoder;
+pub use hf::{HfEncoder, Offsets};
 pub use split::Refusal;
 
 use std::fmt;

@@ -25,6 +25,11 @@ pub const RULE_WATCH_SHAPES: u32 = 4;
 /// Rule bit: let the id oracle look at the ids.
 pub const RULE_WATCH_IDS: u32 = 8;
 
+/// Rule bit: the tracker of `generation` tags is idle until something was rendered (transformers 4).
+pub const RULE_LATE_TRACKER: u32 = 16;
+/// Rule bit: the assistant mask takes every token that overlaps a span (newer transformers 5).
+pub const RULE_MASK_OVERLAP: u32 = 32;
+
 /// The rules that change what a message is converted to.
 pub const RULES_OF_MESSAGES: u32 = RULE_DROP_NULL | RULE_ALIAS_REASONING;
 

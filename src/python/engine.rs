@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::conversation::messages_of;
 use super::convert;
-use super::convert::RULE_WATCH_IDS;
+use super::convert::{RULE_MASK_OVERLAP, RULE_WATCH_IDS};
 use super::guard::guarded;
 use super::lists::Lists;
 use super::memo::MEMO;
@@ -19,6 +19,7 @@ use crate::cuts::Weakness;
 use crate::encoder::{Encoder, FastEncoder};
 use crate::engine::{self, Encoded};
 use crate::error::{Category, Error, Reason};
+use crate::mask;
 use crate::verify::{Fault, Verified};
 
 /// Which part of the budget for checkpoints lists may take on top of it.
@@ -214,6 +215,44 @@ impl Engine {
             })
         });
         self.prompt_of(outcome)
+    }
+
+    /// Renders and encodes a conversation, without checkpoints, with the mask of what `generation` tags wrote.
+    fn masked(
+        &self,
+        py: Python<'_>,
+        template: &Bound<'_, Template>,
+        messages: &Bound<'_, PyAny>,
+        variables: &Bound<'_, PyDict>,
+        clock: &Bound<'_, PyDict>,
+        rules: u32,
+    ) -> Prompt {
+        let template = template.get();
+        let outcome = template.usable().and_then(|_| {
+            let messages = messages_of(messages, rules, Some(&MEMO))?;
+            let call = convert::call(variables, clock, messages, Some(&MEMO))?;
+            py.detach(|| {
+                let (rendered, spans) = template.render_tracked(call, rules)?;
+                let asked = mask::asked(&spans);
+                let (encoded, pieces) = guarded("encode", || {
+                    let engine = self.inner.engine();
+                    engine
+                        .places(&rendered.text, &asked)
+                        .map_err(tokenizer_reason)
+                })?;
+                let rule = match rules & RULE_MASK_OVERLAP {
+                    0 => mask::Rule::Ends,
+                    _ => mask::Rule::Overlap,
+                };
+                let mask = mask::mask(&pieces, &spans, rule)
+                    .ok_or_else(|| Reason::new(Category::Render, "empty-generation"))?;
+                Ok(((rendered, encoded), mask))
+            })
+        });
+        match outcome {
+            Ok((prompt, mask)) => self.prompt_of(Ok(prompt)).with_mask(mask),
+            Err(reason) => self.prompt_of(Err(reason)),
+        }
     }
 
     /// Encodes a text, with checkpoints.

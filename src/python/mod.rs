@@ -25,6 +25,10 @@ mod _native {
     #[pymodule_export]
     const RULE_DROP_NULL: u32 = super::convert::RULE_DROP_NULL;
     #[pymodule_export]
+    const RULE_LATE_TRACKER: u32 = super::convert::RULE_LATE_TRACKER;
+    #[pymodule_export]
+    const RULE_MASK_OVERLAP: u32 = super::convert::RULE_MASK_OVERLAP;
+    #[pymodule_export]
     const RULE_WATCH_IDS: u32 = super::convert::RULE_WATCH_IDS;
     #[pymodule_export]
     const RULE_WATCH_SHAPES: u32 = super::convert::RULE_WATCH_SHAPES;

@@ -16,12 +16,23 @@ use crate::shape::Key;
 pub struct Prompt {
     outcome: Result<(Rendered, Encoded), Reason>,
     lists: Arc<Lists>,
+    mask: Option<Vec<bool>>,
 }
 
 impl Prompt {
     /// Wraps what the engine returned for a text.
     pub fn new(outcome: Result<(Rendered, Encoded), Reason>, lists: Arc<Lists>) -> Self {
-        Prompt { outcome, lists }
+        Prompt {
+            outcome,
+            lists,
+            mask: None,
+        }
+    }
+
+    /// The same with the mask of the tokens that `generation` tags wrote.
+    pub fn with_mask(mut self, mask: Vec<bool>) -> Self {
+        self.mask = Some(mask);
+        self
     }
 
     /// A text that was not encoded.
@@ -29,6 +40,7 @@ impl Prompt {
         Prompt {
             outcome: outcome.map(|rendered| (rendered, Encoded::default())),
             lists: Arc::new(Lists::new(0, 0)),
+            mask: None,
         }
     }
 
@@ -100,6 +112,15 @@ impl Prompt {
     #[pyo3(signature = (start = 0))]
     fn tolist<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
         self.lists.list(py, self.from(start), start == 0)
+    }
+
+    /// 1 for each id that a `generation` tag wrote, 0 for the others, as a fresh list; None if that was
+    /// not asked for.
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(mask) = &self.mask else {
+            return Ok(None);
+        };
+        PyList::new(py, mask.iter().map(|covered| u8::from(*covered))).map(Some)
     }
 
     /// How many leading ids this prompt shares with `other`.

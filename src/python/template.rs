@@ -8,14 +8,14 @@ use pyo3::types::PyDict;
 
 use super::conversation::messages_of;
 use super::convert;
-use super::convert::{RULE_WATCH_IDS, RULE_WATCH_SHAPES};
+use super::convert::{RULE_LATE_TRACKER, RULE_WATCH_IDS, RULE_WATCH_SHAPES};
 use super::guard::guarded;
 use super::memo::MEMO;
 use super::prompt::Prompt;
 use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::shape::{Key, Ledger};
-use crate::template::{ChatTemplate, Fault, Refusal, Share};
+use crate::template::{ChatTemplate, Fault, Refusal, Share, Span};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
 #[pyclass(frozen, module = "turntrie._native")]
@@ -41,13 +41,7 @@ impl Template {
         space: Option<u64>,
     ) -> Result<Rendered, Reason> {
         let template = self.usable()?;
-        let unseen = if rules & RULE_WATCH_SHAPES == 0 {
-            Vec::new()
-        } else {
-            guarded("shape", || {
-                self.ledger.unseen(&call.shape(template.words()))
-            })?
-        };
+        let unseen = self.unseen(template, &call, rules)?;
         let (text, share) = guarded("render", || {
             let Some(space) = space else {
                 return Ok((template.render(call)?, Share::default()));
@@ -63,6 +57,35 @@ impl Template {
             text,
             unseen,
             share,
+        })
+    }
+
+    /// The same, and the parts of the text that `generation` tags wrote.
+    pub fn render_tracked(&self, call: Call, rules: u32) -> Result<(Rendered, Vec<Span>), Reason> {
+        let template = self.usable()?;
+        let unseen = self.unseen(template, &call, rules)?;
+        let late = rules & RULE_LATE_TRACKER != 0;
+        let (text, spans) = guarded("render", || template.render_tracked(call, late))?;
+        let share = Share::default();
+        let rendered = Rendered {
+            text,
+            unseen,
+            share,
+        };
+        Ok((rendered, spans))
+    }
+
+    fn unseen(
+        &self,
+        template: &ChatTemplate,
+        call: &Call,
+        rules: u32,
+    ) -> Result<Vec<(Key, usize)>, Reason> {
+        if rules & RULE_WATCH_SHAPES == 0 {
+            return Ok(Vec::new());
+        }
+        guarded("shape", || {
+            self.ledger.unseen(&call.shape(template.words()))
         })
     }
 
@@ -179,6 +202,26 @@ impl Template {
             py.detach(|| self.render_call(call, rules, space))
         });
         Prompt::of_text(outcome)
+    }
+
+    /// Renders a conversation, and tells which parts of the text, in characters, `generation` tags wrote.
+    fn spans(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        variables: &Bound<'_, PyDict>,
+        clock: &Bound<'_, PyDict>,
+        rules: u32,
+    ) -> (Prompt, Vec<Span>) {
+        let outcome = self.usable().and_then(|_| {
+            let messages = messages_of(messages, rules, Some(&MEMO))?;
+            let call = convert::call(variables, clock, messages, Some(&MEMO))?;
+            py.detach(|| self.render_tracked(call, rules))
+        });
+        match outcome {
+            Ok((rendered, spans)) => (Prompt::of_text(Ok(rendered)), spans),
+            Err(reason) => (Prompt::of_text(Err(reason)), Vec::new()),
+        }
     }
 
     /// All shape keys of a call; none if it cannot be native.

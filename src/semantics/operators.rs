@@ -14,6 +14,11 @@ use std::cmp::Ordering;
 
 /// Adds them to `env`.
 pub fn install(env: &mut Environment<'static>) {
+    // What a `filter` block may write.
+    unary(env, "op:text", |value| match value.as_str() {
+        Some(_) => Ok(value.clone()),
+        None => Err(unproved("filter-block")),
+    });
     binary(env, "op:add", math::add);
     binary(env, "op:sub", math::sub);
     binary(env, "op:mul", math::mul);

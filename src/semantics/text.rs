@@ -28,7 +28,7 @@ pub fn write_str(out: &mut Output, value: &Value) -> Result<()> {
 }
 
 /// `str(value)`.
-pub(super) fn str_of(value: &Value) -> Result<Cow<'_, str>> {
+pub fn str_of(value: &Value) -> Result<Cow<'_, str>> {
     match Kind::of(value) {
         Kind::Str(text) | Kind::Markup(text) => Ok(Cow::Borrowed(text)),
         Kind::Undefined => Ok(Cow::Borrowed("")),

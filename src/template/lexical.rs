@@ -28,6 +28,8 @@ pub struct Lexed {
     pub source: String,
     /// Whether a filter that returns `markupsafe.Markup` may be used.
     pub markup: bool,
+    /// Where in `source` the names of tags stand that were `generation`, in order.
+    pub generations: Vec<u32>,
 }
 
 /// The longest source, the longest tag in tokens and the most `elif`s. Each token of a tag, and each
@@ -56,6 +58,7 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     let mut rewritten = String::with_capacity(source.len());
     let mut copied = 0;
     let mut markup = false;
+    let mut generations = Vec::new();
     let mut place = Place::Inside;
     let mut after_comma = false;
     let (mut in_tag, mut branches) = (0, 0);
@@ -100,6 +103,10 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
                 };
                 if let (Place::TagName, Some(replacement)) = (before, replacement) {
                     rewritten.push_str(&source[copied..span.start_offset as usize]);
+                    if name == "generation" {
+                        // Shorter than MAX_SOURCE, hence than 4 GiB.
+                        generations.push(u32::try_from(rewritten.len()).map_err(|_| "size")?);
+                    }
                     rewritten.push_str(replacement);
                     copied = span.end_offset as usize;
                     place = Place::AfterGeneration;
@@ -117,6 +124,7 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     Ok(Lexed {
         source: rewritten,
         markup,
+        generations,
     })
 }
 
@@ -194,12 +202,12 @@ mod tests {
     #[test]
     fn generation_is_a_scope() {
         let lexed = lex(
-            "{% generation %}generation{%- endgeneration +%}{{ generation|e }}",
+            "{% generation %}generation{%- endgeneration +%}{{ generation|e }}{% generation %}",
             &SyntaxConfig::default(),
         );
-        let lexed = lexed.map(|l| (l.source, l.markup));
-        let want = "{% with %}generation{%- endwith +%}{{ generation|e }}";
-        assert_eq!(lexed, Ok((want.to_owned(), true)));
+        let lexed = lexed.map(|l| (l.source, l.markup, l.generations));
+        let want = "{% with %}generation{%- endwith +%}{{ generation|e }}{% with %}";
+        assert_eq!(lexed, Ok((want.to_owned(), true, vec![3, 57])));
     }
 
     #[test]

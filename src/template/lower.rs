@@ -62,10 +62,23 @@ pub enum Form {
     Plain,
     /// With loops over messages whose iterations can be reused, see [`reuse`](super::reuse).
     Reusing,
+    /// With `generation` tags that tell the [`tracker`](super::tracker) where their texts are.
+    Tracked,
 }
 
-/// Proves or rewrites every node of `tree`; `markup` says whether a value can be a `Markup`.
-pub fn lower<'s>(tree: &Stmt<'s>, markup: bool, form: Form) -> Lowered<Lowering<'s>> {
+/// What the lowering has to know besides the tree.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Whether a value can be a `Markup`.
+    pub markup: bool,
+    /// Where the tags stand that were `generation`, sorted.
+    pub generations: &'a [u32],
+    /// Which tree to make.
+    pub form: Form,
+}
+
+/// Proves or rewrites every node of `tree`.
+pub fn lower<'s>(tree: &Stmt<'s>, options: Options<'_>) -> Lowered<Lowering<'s>> {
     let Stmt::Template(template) = tree else {
         return refuse("syntax", Span::default());
     };
@@ -77,10 +90,10 @@ pub fn lower<'s>(tree: &Stmt<'s>, markup: bool, form: Form) -> Lowered<Lowering<
     let mut walk = Walk {
         scope: &scope,
         names: &names,
-        form,
         in_output: true,
         in_branch: false,
-        markup,
+        collected: false,
+        options,
         clock_formats: Vec::new(),
         words: Words::default(),
         plans: Vec::new(),
@@ -158,13 +171,14 @@ const UNPROVED_TESTS: &[&str] = &["filter", "test"];
 struct Walk<'t, 's> {
     scope: &'t Scope<'s>,
     names: &'t Names<'t, 's>,
-    form: Form,
+    options: Options<'t>,
     /// Whether what is written here goes straight into the output, once at most.
     in_output: bool,
     /// Whether this is where jinja2 accepts a filter that it does not know, until it is reached: right
     /// in a branch of an `if`, not in a loop or another scope inside of one.
     in_branch: bool,
-    markup: bool,
+    /// Whether what is written here is collected to become a value, not written to the text.
+    collected: bool,
     clock_formats: Vec<String>,
     words: Words,
     plans: Vec<Plan<'s>>,
@@ -181,7 +195,7 @@ impl<'s> Walk<'_, 's> {
             lowered.push(self.stmt(stmt)?);
             // A loop whose texts are collected leaves a mark in the output.
             if let Stmt::ForLoop(s) = stmt
-                && self.form == Form::Reusing
+                && self.options.form == Form::Reusing
                 && self.plans.len() > plans
             {
                 let nothing = constant(Value::from(()), s.span());
@@ -212,10 +226,10 @@ impl<'s> Walk<'_, 's> {
         self.within(false, |walk| walk.body(body))
     }
 
-    /// The body of a scope that runs several times, elsewhere, or with its text collected.
-    fn apart(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
+    /// What `lower` makes of something that runs several times, elsewhere, or with its text collected.
+    fn apart<T>(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<T>) -> Lowered<T> {
         let before = std::mem::replace(&mut self.in_output, false);
-        let lowered = self.scoped(body);
+        let lowered = lower(self);
         self.in_output = before;
         lowered
     }
@@ -223,13 +237,17 @@ impl<'s> Walk<'_, 's> {
     fn stmt(&mut self, stmt: &Stmt<'s>) -> Lowered<Stmt<'s>> {
         Ok(match stmt {
             Stmt::Template(s) => return refuse("template", s.span()),
+            Stmt::EmitRaw(s) if self.is_counted() && !s.raw.is_empty() => {
+                let text = constant(Value::from(s.raw), s.span());
+                let expr = self.counted(text, s.span());
+                Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
+            }
             Stmt::EmitRaw(s) => Stmt::EmitRaw(Spanned::new(ast::EmitRaw { raw: s.raw }, s.span())),
-            Stmt::EmitExpr(s) => Stmt::EmitExpr(Spanned::new(
-                ast::EmitExpr {
-                    expr: self.expr(&s.expr)?,
-                },
-                s.span(),
-            )),
+            Stmt::EmitExpr(s) => {
+                let value = self.expr(&s.expr)?;
+                let expr = self.counted(value, s.span());
+                Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
+            }
             Stmt::ForLoop(s) => self.for_loop(s)?,
             Stmt::IfCond(s) => self.within(true, |walk| {
                 let lowered = ast::IfCond {
@@ -242,10 +260,15 @@ impl<'s> Walk<'_, 's> {
             Stmt::WithBlock(s) => {
                 // The body of a `generation` tag is a function to jinja2: no loop reaches into it. And
                 // the engine does not close the scope of a `with` that a loop is left from.
+                let is_generation = self.options.generations.contains(&s.span().start_offset);
                 if super::scope::leaves_loop(&s.body) {
-                    let is_generation = s.assignments.is_empty();
                     let tag = if is_generation { "generation" } else { "with" };
                     return refuse(format!("{tag}:break"), s.span());
+                }
+                if is_generation && (self.options.form == Form::Tracked) {
+                    let name = filter_of_block("op:generation", None, s.span());
+                    let filter = self.counted(name, s.span());
+                    return self.filter_block(filter, &s.body, s.span(), s.span());
                 }
                 // jinja2 evaluates all values of one `with` in the outer scope, minijinja one by one.
                 if s.assignments.len() > 1 {
@@ -258,7 +281,7 @@ impl<'s> Walk<'_, 's> {
                 let body = match assignments.is_empty() {
                     true => self.scoped(&s.body)?,
                     // Names of its own: a plan would take them for those around.
-                    false => self.apart(&s.body)?,
+                    false => self.apart(|walk| walk.scoped(&s.body))?,
                 };
                 Stmt::WithBlock(Spanned::new(ast::WithBlock { assignments, body }, s.span()))
             }
@@ -287,15 +310,14 @@ impl<'s> Walk<'_, 's> {
                     s.span(),
                 ))
             }
-            Stmt::FilterBlock(s) => Stmt::FilterBlock(Spanned::new(
-                ast::FilterBlock {
-                    // Applied inside the scope of the block, in jinja2.
-                    filter: self.within(false, |walk| walk.filter_chain(&s.filter))?,
-                    filter_span: s.filter_span,
-                    body: self.captured(&s.body, s.span())?,
-                },
-                s.span(),
-            )),
+            Stmt::FilterBlock(s) => {
+                // Applied inside the scope of the block, in jinja2, which writes what comes of it as it
+                // is: anything but a text is an error.
+                let filter = self.within(false, |walk| walk.filter_chain(&s.filter))?;
+                let filter = filter_of_block("op:text", Some(filter), s.filter_span);
+                let filter = self.counted(filter, s.filter_span);
+                self.filter_block(filter, &s.body, s.filter_span, s.span())?
+            }
             Stmt::Macro(s) => {
                 let mut args = Vec::new();
                 for arg in &s.args {
@@ -315,7 +337,7 @@ impl<'s> Walk<'_, 's> {
                         args,
                         defaults,
                         // Called from anywhere: a plan takes what is set here for an input.
-                        body: self.apart(&s.body)?,
+                        body: self.apart(|walk| walk.collected(&s.body))?,
                     },
                     s.span(),
                 ))
@@ -336,9 +358,47 @@ impl<'s> Walk<'_, 's> {
         }
         let scope = ast::WithBlock {
             assignments: Vec::new(),
-            body: self.apart(body)?,
+            body: self.apart(|walk| walk.collected(body))?,
         };
         Ok(vec![Stmt::WithBlock(Spanned::new(scope, span))])
+    }
+
+    /// The body of a scope whose text becomes a value.
+    fn collected(&mut self, body: &[Stmt<'s>]) -> Lowered<Vec<Stmt<'s>>> {
+        let before = std::mem::replace(&mut self.collected, true);
+        let lowered = self.scoped(body);
+        self.collected = before;
+        lowered
+    }
+
+    /// Whether what is written here is written to the text, and the tracker wants to know.
+    fn is_counted(&self) -> bool {
+        (self.options.form == Form::Tracked) && !self.collected
+    }
+
+    /// What is about to be written, told to the tracker if it wants to know.
+    fn counted(&self, value: Expr<'s>, span: Span) -> Expr<'s> {
+        match self.is_counted() {
+            true => filter_of_block("op:written", Some(value), span),
+            false => value,
+        }
+    }
+
+    /// A block whose text goes through lowered filters.
+    fn filter_block(
+        &mut self,
+        filter: Expr<'s>,
+        body: &[Stmt<'s>],
+        filter_span: Span,
+        span: Span,
+    ) -> Lowered<Stmt<'s>> {
+        let body = self.captured(body, span)?;
+        let block = ast::FilterBlock {
+            filter,
+            filter_span,
+            body,
+        };
+        Ok(Stmt::FilterBlock(Spanned::new(block, span)))
     }
 
     fn for_loop(&mut self, s: &Spanned<ast::ForLoop<'s>>) -> Lowered<Stmt<'s>> {
@@ -354,6 +414,10 @@ impl<'s> Walk<'_, 's> {
             Some(filter) if super::scope::reads(filter, "loop") => {
                 return refuse("for:loop-in-filter", filter.span());
             }
+            // jinja2 evaluates it as the loop goes on, the engine before the loop.
+            Some(filter) if (self.options.form == Form::Tracked) && self.calls_macro(filter) => {
+                return refuse("for:macro-in-filter", filter.span());
+            }
             Some(filter) => Some(self.within(false, |walk| walk.expr(filter))?),
             None => None,
         };
@@ -362,7 +426,7 @@ impl<'s> Walk<'_, 's> {
             false => Err("captured"),
         };
         let iter = self.expr(&s.iter)?;
-        let noted = match (&plan, self.form) {
+        let noted = match (&plan, self.options.form) {
             (Ok(plan), Form::Reusing) => plan.sets.clone(),
             _ => self.noted.clone(),
         };
@@ -372,13 +436,13 @@ impl<'s> Walk<'_, 's> {
             iter: operator("op:iter", iter, vec![], s.iter.span()),
             filter_expr,
             recursive: false,
-            body: self.apart(&s.body)?,
-            else_body: self.apart(&s.else_body)?,
+            body: self.apart(|walk| walk.scoped(&s.body))?,
+            else_body: self.apart(|walk| walk.scoped(&s.else_body))?,
         };
         self.noted = around;
         match plan {
             Ok(plan) => {
-                if self.form == Form::Reusing {
+                if self.options.form == Form::Reusing {
                     lowered = reusing(lowered, &plan, self.plans.len(), s.span());
                 }
                 self.plans.push(plan);
@@ -390,6 +454,12 @@ impl<'s> Walk<'_, 's> {
             Err(_) => {}
         }
         Ok(Stmt::ForLoop(Spanned::new(lowered, s.span())))
+    }
+
+    fn calls_macro(&self, expr: &Expr<'s>) -> bool {
+        let mut found = false;
+        super::scope::each_read(expr, &mut |name, _| found |= self.scope.is_macro(name));
+        found
     }
 
     /// An assignment target: a name, names to unpack into, or an attribute of a namespace.
@@ -580,7 +650,7 @@ impl<'s> Walk<'_, 's> {
             BinOpKind::ScAnd | BinOpKind::ScOr => None,
             // A string on one side leaves a concatenation or an error, in both engines; but a `Markup`
             // on the other side would escape it.
-            BinOpKind::Add if either_str && !self.markup => None,
+            BinOpKind::Add if either_str && !self.options.markup => None,
             BinOpKind::Concat if both(Static::Str) => None,
             // Equality with a string is false for every other type, in both engines.
             BinOpKind::Eq | BinOpKind::Ne if either_str => None,
@@ -1003,6 +1073,18 @@ fn var<'s>(id: &'s str, span: Span) -> Expr<'s> {
 
 fn constant<'s>(value: Value, span: Span) -> Expr<'s> {
     Expr::Const(Spanned::new(ast::Const { value }, span))
+}
+
+/// A filter of a block; without `value`, the first in a chain, for which the engine takes the text.
+fn filter_of_block<'s>(name: &'s str, value: Option<Expr<'s>>, span: Span) -> Expr<'s> {
+    Expr::Filter(Spanned::new(
+        ast::Filter {
+            name,
+            expr: value,
+            args: Vec::new(),
+        },
+        span,
+    ))
 }
 
 fn operator<'s>(name: &'s str, value: Expr<'s>, args: Vec<Expr<'s>>, span: Span) -> Expr<'s> {

@@ -11,11 +11,12 @@ mod lexical;
 mod lower;
 pub mod reuse;
 mod scope;
+mod tracker;
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use minijinja::machinery::{self, CodeGenerator, Instructions, ast};
 use minijinja::syntax::SyntaxConfig;
@@ -31,6 +32,7 @@ use crate::shape::Words;
 use lower::Form;
 pub use lower::Refusal;
 pub use reuse::Share;
+pub use tracker::Span;
 
 /// Instructions that a render may execute, for conversations of up to so many messages and as many
 /// bytes as instructions: 64 bytes given to a filter cost the engine one. Templates may look at all
@@ -53,6 +55,7 @@ static ENVIRONMENTS: LazyLock<[Environment<'static>; 4]> = LazyLock::new(|| {
             Ok(value)
         }
     });
+    tracker::install(&mut env);
     FUEL.map(|(_, fuel)| {
         let mut env = env.clone();
         env.set_fuel(Some(fuel));
@@ -118,6 +121,10 @@ static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 /// A compiled chat template. Immutable, shared between threads.
 pub struct ChatTemplate {
     compiled: Compiled,
+    /// The program that also tells where the texts of `generation` tags are, compiled when it is asked for.
+    tracked: OnceLock<Result<Compiled, Refusal>>,
+    markup: bool,
+    generations: Vec<u32>,
     fault: Option<Fault>,
     runs: reuse::Runs,
     trust: reuse::Trust,
@@ -134,26 +141,21 @@ impl ChatTemplate {
     /// A template with a fault.
     #[doc(hidden)]
     pub fn compile_with(source: &str, fault: Option<Fault>) -> Result<Self, Refusal> {
-        let refuse = |construct: &str, line: Option<usize>| Refusal {
-            construct: construct.to_owned(),
-            line: line.unwrap_or(1),
-        };
         let source = lexical::normalize(source);
-        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| refuse(construct, None))?;
-        let compiled = Compiled::try_new(lexed.source, |source| {
-            let tree = machinery::parse(source, "template", SYNTAX.clone())
-                .map_err(|e| refuse("syntax", e.line()))?;
-            let mut lowering = lower::lower(&tree, lexed.markup, Form::Plain)?;
-            let mut reusing = None;
-            if fault == Some(Fault::Gate) {
-                lowering.tree = tree;
-            } else if fault != Some(Fault::Filter) && !lowering.plans.is_empty() {
-                reusing = Some(lower::lower(&tree, lexed.markup, Form::Reusing)?.tree);
-            }
-            Ok(Program::generate(source, lowering, reusing.as_ref()))
+        let lexed = lexical::lex(&source, &SYNTAX).map_err(|construct| Refusal {
+            construct: construct.to_owned(),
+            line: 1,
         })?;
+        let options = lower::Options {
+            markup: lexed.markup,
+            generations: &lexed.generations,
+            form: Form::Plain,
+        };
         Ok(ChatTemplate {
-            compiled,
+            compiled: Program::compile(lexed.source, options, fault)?,
+            tracked: OnceLock::new(),
+            markup: lexed.markup,
+            generations: lexed.generations,
             fault,
             runs: reuse::Runs::default(),
             trust: reuse::Trust::default(),
@@ -184,7 +186,7 @@ impl ChatTemplate {
     /// Why the reference has to serve it.
     pub fn render(&self, call: Call) -> Result<String, Reason> {
         let program = self.compiled.borrow_dependent();
-        self.evaluate(call, &program.instructions)
+        self.evaluate(program, &program.instructions, call)
     }
 
     /// Renders one call, taking over what earlier calls of the same `space` rendered.
@@ -201,7 +203,7 @@ impl ChatTemplate {
         }
         let messages: Vec<Value> = call.messages.iter().map(|m| m.value().clone()).collect();
         let earlier = self.runs.closest(space, &messages);
-        let render = || self.evaluate(call.clone(), reusing);
+        let render = || self.evaluate(program, reusing, call.clone());
         let careless = self.fault == Some(Fault::Reuse);
         let walk = reuse::Walk::new(&program.plans, earlier.clone(), careless);
         let (output, outcome) = reuse::within(walk, messages, space, render);
@@ -235,11 +237,37 @@ impl ChatTemplate {
         &self.trust
     }
 
-    fn evaluate(&self, call: Call, instructions: &Instructions<'_>) -> Result<String, Reason> {
+    /// Renders one call, and tells which parts of the text `generation` tags wrote, as a tracker that
+    /// is `late` or not finds them, see [`tracker::within`].
+    ///
+    /// # Errors
+    /// Why the reference has to serve it.
+    pub fn render_tracked(&self, call: Call, late: bool) -> Result<(String, Vec<Span>), Reason> {
+        let compiled = self.tracked.get_or_init(|| {
+            let options = lower::Options {
+                markup: self.markup,
+                generations: &self.generations,
+                form: Form::Tracked,
+            };
+            Program::compile(self.compiled.borrow_owner().clone(), options, self.fault)
+        });
+        let refused = |r: &Refusal| Reason::new(Category::Template, r.construct.clone());
+        let program = compiled.as_ref().map_err(refused)?.borrow_dependent();
+        match tracker::within(late, || self.evaluate(program, &program.instructions, call))? {
+            (text, Some(spans)) => Ok((text, spans)),
+            (_, None) => Err(Reason::new(Category::Render, "generation")),
+        }
+    }
+
+    fn evaluate(
+        &self,
+        program: &Program<'_>,
+        instructions: &Instructions<'_>,
+        call: Call,
+    ) -> Result<String, Reason> {
         let bytes: u64 = call.messages.iter().map(Message::weight).sum();
         let count = call.messages.len();
         let context = call.into_context();
-        let program = self.compiled.borrow_dependent();
         let guess = self.last.load(Ordering::Relaxed);
         let mut text = String::with_capacity(program.size_hint.max(guess + guess / 16));
         let mut out = machinery::make_string_output(&mut text);
@@ -272,6 +300,36 @@ impl ChatTemplate {
 }
 
 impl<'s> Program<'s> {
+    /// The program of a source that was read by [`lexical::lex`].
+    fn compile(
+        source: String,
+        options: lower::Options<'_>,
+        fault: Option<Fault>,
+    ) -> Result<Compiled, Refusal> {
+        Compiled::try_new(source, |source| {
+            let syntax = |e: Error| Refusal {
+                construct: "syntax".to_owned(),
+                line: e.line().unwrap_or(1),
+            };
+            let tree = machinery::parse(source, "template", SYNTAX.clone()).map_err(syntax)?;
+            let mut lowering = lower::lower(&tree, options)?;
+            let mut reusing = None;
+            if fault == Some(Fault::Gate) {
+                lowering.tree = tree;
+            } else if fault != Some(Fault::Filter)
+                && options.form == Form::Plain
+                && !lowering.plans.is_empty()
+            {
+                let options = lower::Options {
+                    form: Form::Reusing,
+                    ..options
+                };
+                reusing = Some(lower::lower(&tree, options)?.tree);
+            }
+            Ok(Program::generate(source, lowering, reusing.as_ref()))
+        })
+    }
+
     fn generate(
         source: &'s str,
         lowering: lower::Lowering<'s>,

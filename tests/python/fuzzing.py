@@ -7,7 +7,7 @@ mutator deletes, doubles, swaps and replaces tokens of templates (the grammar's,
 is where two parsers disagree. Values are those of chats and those on which engines have differed: text past ASCII,
 floats, large ints, tuples, missing keys.
 
-A case passes if ours gives the reference's text, or a reason. A panic, another text, or a text where the reference
+A case passes if ours gives the reference's text, and says which parts of it `generation` tags wrote, or a reason. A panic, another text, or a text where the reference
 raises is a difference. A case is a function of its seed, so `case(seed)` makes it again.
 
 By hand: `python tests/python/fuzzing.py --minutes 5 --seed 1` (the extension and tests/python on PYTHONPATH); it prints
@@ -29,9 +29,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import transformers.tokenization_utils_base  # noqa: F401  # what `assistant_mask` probes
 from transformers.utils import chat_template_utils
 
-from turntrie import _native
+from turntrie import _native, assistant_mask
 
 Variables = dict[str, Any]
 
@@ -174,6 +175,9 @@ TESTS = (
     *("iterable", "callable", "true", "false", "odd", "even", "lower", "upper", "escaped", "divisibleby(3)", "eq('a')"),
     *("in([1, 'a'])", "ne(1)", "lt(3)", "ge(2)", "sameas(none)", "gt(0)", "filter", "test", "nosuch"),
 )
+
+
+BLOCK_FILTERS = ("upper", "trim", "indent(2)", "replace(1, 2)", "safe", "first", "length", "trim|tojson", "list|join")
 
 
 class Grammar:
@@ -408,7 +412,7 @@ class Grammar:
         if kind == "S":
             name = rng.choice("aby")
             return (
-                self.tag(f"set {name}{rng.choice(('', '', ' | trim', ' | upper'))}")
+                self.tag(f"set {name}{rng.choice(('', '', ' | trim', ' | upper', ' | length', ' | list'))}")
                 + self.body(depth + 1)
                 + self.tag("endset")
             )
@@ -421,11 +425,7 @@ class Grammar:
         if kind == "g":
             return self.tag("generation") + self.body(depth + 1) + self.tag("endgeneration")
         if kind == "F":
-            return (
-                self.tag(f"filter {rng.choice(('upper', 'trim', 'indent(2)', 'replace(1, 2)'))}")
-                + self.body(depth + 1)
-                + self.tag("endfilter")
-            )
+            return self.tag(f"filter {rng.choice(BLOCK_FILTERS)}") + self.body(depth + 1) + self.tag("endfilter")
         if kind == "c":
             return rng.choice(("{# c #}", "{#- c -#}", "{# {{ a }} #}\n", "{#\n#}", "{#+ c +#}\n", " {#- c #}"))
         if kind == "b" and self.loops:
@@ -615,10 +615,26 @@ def run(tested: Case) -> Result:  # noqa: PLR0911  # one return a verdict
     except Exception as error:  # noqa: BLE001  # whatever it is: we gave a text
         return Result("different", f"ours {prompt.text!r}, reference raises {type(error).__name__}: {error}")
     if prompt.text == theirs:
-        return Result("equal", "")
+        return spans(tested, template, clock, compiled)
     if " at 0x" in theirs or clock:
         return Result("skipped", "address or clock")
     return Result("different", f"ours {prompt.text!r}, reference {theirs!r}")
+
+
+def spans(tested: Case, template: _native.Template, clock: dict[str, str], compiled: Any) -> Result:
+    """Compares what is said about `generation` tags, if there are any, in texts that are equal."""
+    rules = assistant_mask.rules(tested.source)
+    if isinstance(rules, str):
+        return Result("equal", "")
+    prompt, ours = template.spans(tested.messages, tested.variables, clock, rules)
+    if prompt.reason is not None:
+        refused = prompt.reason.startswith("template:for:macro-in-filter")
+        return Result("equal" if refused else "different", f"spans: {prompt.reason}")
+    everything = {"tools": None, "documents": None, "add_generation_prompt": None, **tested.variables}
+    text, theirs = chat_template_utils._render_with_assistant_indices(compiled, tested.messages, **everything)
+    if (prompt.text, ours) == (text, theirs):
+        return Result("equal", "spans" if theirs else "")
+    return Result("different", f"spans: ours {ours} of {prompt.text!r}, reference {theirs} of {text!r}")
 
 
 def reduced(tested: Case) -> Case:

@@ -7,6 +7,7 @@ text of the exception. Forms are kept in a table with the reason they are to fal
 import collections
 import dataclasses
 import enum
+import functools
 import re
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ SHOWS_ALL = "{{ messages|tojson }}{{ messages[-1].reasoning_content }}{{ message
 TRIMS = "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }} {% endfor %}"
 CONTINUED = [MESSAGES[0], {"role": "assistant", "content": "Three: a.py \n"}]
 REASONED = [{"role": "assistant", "content": "c", "reasoning_content": "why"}]
+METHOD = None if V5 else "call:function-tool"
 FIELD = None if V5 else "call:continue"
 GENERATION = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
 
@@ -44,8 +46,54 @@ def tool(path: str) -> str:
     return path
 
 
+async def coroutine(path: str) -> str:
+    """Removes a file.
+
+    Args:
+        path: Which one.
+    """
+    return path
+
+
+def unhinted(path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # what transformers refuses
+    """Removes a file.
+
+    Args:
+        path: Which one.
+    """
+    return path
+
+
 class Tools:
     def method(self, path: str) -> str:
+        """Removes a file.
+
+        Args:
+            path: Which one.
+        """
+        return path
+
+    @classmethod
+    def of_class(cls, path: str) -> str:
+        """Removes a file.
+
+        Args:
+            path: Which one.
+        """
+        return path
+
+    @staticmethod
+    def static(path: str) -> str:
+        """Removes a file.
+
+        Args:
+            path: Which one.
+        """
+        return path
+
+
+class Callable:
+    def __call__(self, path: str) -> str:
         """Removes a file.
 
         Args:
@@ -134,21 +182,24 @@ FORMS: dict[str, Form] = {
     "a later message is no dict": form([*MESSAGES, "hello"], reason="value:message"),
     # parameters
     "assistant mask": form(
-        MESSAGES,
-        chat_template=GENERATION,
-        return_dict=True,
-        return_assistant_tokens_mask=True,
-        reason="value:assistant_mask",
+        MESSAGES, chat_template=GENERATION, return_dict=True, return_assistant_tokens_mask=True, reason=None
     ),
     "assistant mask without dict": form(
-        MESSAGES, return_dict=False, return_assistant_tokens_mask=True, reason="value:assistant_mask"
+        MESSAGES, return_dict=False, return_assistant_tokens_mask=True, reason="call:assistant-mask"
     ),
-    "assistant mask of a batch": form(
-        [MESSAGES, ANSWER],
+    "assistant mask without tag": form(
+        MESSAGES, return_dict=True, return_assistant_tokens_mask=True, reason="template:no-generation"
+    ),
+    "assistant mask of a continued message": form(
+        CONTINUED,
         chat_template=GENERATION,
         return_dict=True,
         return_assistant_tokens_mask=True,
-        reason="value:assistant_mask",
+        continue_final_message=True,
+        reason="call:assistant-mask",
+    ),
+    "assistant mask of a batch": form(
+        [MESSAGES, ANSWER], chat_template=GENERATION, return_dict=True, return_assistant_tokens_mask=True, reason=None
     ),
     "continue": form(ANSWER, continue_final_message=True, reason=None),
     "continue as list": form(CONTINUED, continue_final_message=True, return_dict=False, reason=None),
@@ -224,7 +275,15 @@ FORMS: dict[str, Form] = {
     # tools and documents
     "function as tool": form(MESSAGES, tools=[tool], reason=None),
     "function as tool, shown": form(MESSAGES, tools=[*TOOLS, tool], chat_template=SHOWS, tokenize=False, reason=None),
-    "method as tool": form(MESSAGES, tools=[Tools().method], reason="call:function-tool"),
+    "method as tool": form(MESSAGES, tools=[Tools().method], reason=METHOD),
+    "method as tool, shown": form(MESSAGES, tools=[tool, Tools().method], chat_template=SHOWS, reason=METHOD),
+    "class method as tool": form(MESSAGES, tools=[Tools.of_class], chat_template=SHOWS, reason=METHOD),
+    "static method as tool": form(MESSAGES, tools=[Tools.static], chat_template=SHOWS, reason=None),
+    "coroutine function as tool": form(MESSAGES, tools=[coroutine], chat_template=SHOWS, reason=None),
+    "object that can be called as tool": form(MESSAGES, tools=[Callable()], reason="call:function-tool"),
+    "partial function as tool": form(MESSAGES, tools=[functools.partial(tool, "x")], reason="call:function-tool"),
+    "class as tool": form(MESSAGES, tools=[Tools], reason="call:function-tool"),
+    "function without hints": form(MESSAGES, tools=[unhinted], reason="call:function-tool"),
     "builtin as tool": form(MESSAGES, tools=[len], reason="call:function-tool"),
     "function without documentation": form(MESSAGES, tools=[lambda: 1], reason="call:function-tool"),
     "tools in a tuple": form(MESSAGES, tools=tuple(TOOLS), reason="call:tools"),

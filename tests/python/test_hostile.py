@@ -131,6 +131,13 @@ def test_a_template_that_never_ends_is_stopped(name: str) -> None:
     assert prompt.reason == "limit:work"
 
 
+@pytest.mark.parametrize("name", ["loops", "output", "raw output", "doubling", "print"])
+def test_a_template_that_never_ends_is_stopped_while_it_is_tracked(name: str) -> None:
+    for source in (STOPPED[name], "{% generation %}" + STOPPED[name] + "{% endgeneration %}"):
+        prompt, spans = _native.Template(source).spans([{"role": "user", "content": "x"}], {}, {}, 0)
+        assert (prompt.reason, spans) == ("limit:work", [])
+
+
 @pytest.mark.timeout(2 * SECONDS)
 def test_the_process_lives_and_the_reference_does_what_it_can() -> None:
     stopped = {f"stopped: {name}": STOPPED[name] for name in ("output", "print", "doubling of lists")}

@@ -10,10 +10,7 @@ classes with an `apply_chat_template` of their own know only the keywords that t
 Cost beyond the call itself: a dictionary look-up, and about a microsecond for `call`.
 """
 
-import inspect
-import sys
 import weakref
-from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -116,41 +113,3 @@ def transformers_major() -> int:
         return int(version("transformers").partition(".")[0])
     except PackageNotFoundError:
         return 0
-
-
-def schemas(tools: Sequence[Any] | None) -> Any:
-    """Tools as the template will see them: functions become the schemas that transformers makes of them.
-
-    transformers does this inside the call, anew each time. Given schemas, a call is native. What the installed version
-    would not convert, or fails to, is left alone: then the call itself raises what there is to raise.
-    """
-    if not isinstance(tools, list) or all(isinstance(tool, dict) for tool in tools):
-        return tools
-    loaded = sys.modules.get("transformers.utils.chat_template_utils")
-    if loaded is None:
-        return tools
-    try:
-        return [tool if isinstance(tool, dict) else _schema(loaded, tool) for tool in tools]
-    except Exception:  # noqa: BLE001  # a docstring or a hint that transformers cannot read; it says so in the call
-        return tools
-
-
-def _schema(loaded: Any, tool: Any) -> Any:
-    if inspect.isfunction(tool) or (inspect.ismethod(tool) and _takes_methods(loaded.render_jinja_template)):
-        return loaded.get_json_schema(tool)
-    raise TypeError("not a tool")
-
-
-class _Probe:
-    def method(self) -> None:
-        """Does nothing."""
-
-
-@lru_cache(maxsize=4)
-def _takes_methods(render: Any) -> bool:
-    """Whether the installed transformers takes a bound method for a tool; 4.x does not."""
-    try:
-        render(conversations=[[]], tools=[_Probe().method], chat_template="")
-    except ValueError:
-        return False
-    return True

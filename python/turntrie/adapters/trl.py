@@ -4,13 +4,12 @@
 `get_tool_suffix_ids` its `_get_tool_suffix_ids` (and that of the GRPO trainer) without `self`, and
 `is_chat_template_prefix_preserving` the function of that name in trl/chat_template_utils.py.
 
-TRL hands tools over as Python functions. transformers makes schemas of them in each call; here that is done before the
-call, which is then native.
+TRL hands tools over as Python functions, which transformers' own code makes schemas of in each call.
 """
 
 from typing import Any
 
-from turntrie.adapters._base import ChatTokenizer, Message, Messages, StoppingTokenizer, ready, schemas
+from turntrie.adapters._base import ChatTokenizer, Message, Messages, StoppingTokenizer, ready
 
 __all__ = [
     "ChatTokenizer",
@@ -42,7 +41,7 @@ def prompt_ids(
         messages,
         return_dict=False,
         add_generation_prompt=True,
-        tools=schemas(tools or None),
+        tools=tools or None,
         chat_template=chat_template,
         **(chat_template_kwargs or {}),
     )

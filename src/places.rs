@@ -1,0 +1,201 @@
+//! Where in a text its tokens are, as far as somebody asks.
+//!
+//! Offsets cost much more than ids: only the `tokenizers` crate knows them, and to say them in
+//! characters it keeps a table of all bytes of the text. But whoever wants to know which tokens lie in
+//! a few spans has to look closely only where a span begins or ends. So a text is taken apart at its
+//! cuts. A segment with such a place in it, or at its border, is encoded by the crate, with offsets;
+//! what lies between is encoded as any text, and of its tokens only the number is told.
+//!
+//! *Why a segment's offsets are those of the whole text.* Behind a cut the crate goes through the same
+//! pieces as in the whole text ([`cuts`](crate::cuts)), and a piece's offsets are its own, moved by its
+//! place. What else looks at a position is left out: tokens with `rstrip`, whose piece may reach beyond
+//! a cut, and post-processors that treat a blank at offset 0 in a special way. Offsets that are not in
+//! order or beyond the segment, as the crate gives where it cannot convert one, and pipelines that the
+//! fast encoder does not understand: then the whole text is encoded with offsets.
+
+use crate::cuts::CutPolicy;
+use crate::encoder::{Encoder, Encoders, Offsets};
+use crate::error::Error;
+
+/// A run of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where its text begins, in characters.
+    pub start: usize,
+    /// Where its text ends.
+    pub end: usize,
+    /// How many tokens it has.
+    pub tokens: usize,
+    /// Where they are; None if every place that was asked for lies before `start` or behind `end`.
+    pub offsets: Option<Vec<Offsets>>,
+}
+
+/// The ids of `text`, and where they are around the characters `asked` for, which are sorted.
+///
+/// # Errors
+/// If the backend refuses the text.
+pub fn places(
+    encoders: &Encoders,
+    policy: &CutPolicy,
+    text: &str,
+    asked: &[usize],
+) -> Result<(Vec<u32>, Vec<Piece>), Error> {
+    let local = encoders.fast().is_ok() && encoders.oracle().has_local_offsets();
+    if local && policy.has_cuts() {
+        let ends = policy.segments(text, 0).map(|segment| segment.end);
+        if let Some(found) = by_segments(encoders, text, ends.chain([text.len()]), asked)? {
+            return Ok(found);
+        }
+    }
+    let (ids, offsets) = encoders.oracle().encode_with_offsets(text)?;
+    let piece = Piece {
+        start: 0,
+        end: text.chars().count(),
+        tokens: ids.len(),
+        offsets: Some(offsets),
+    };
+    Ok((ids, vec![piece]))
+}
+
+fn by_segments(
+    encoders: &Encoders,
+    text: &str,
+    ends: impl Iterator<Item = usize>,
+    asked: &[usize],
+) -> Result<Option<(Vec<u32>, Vec<Piece>)>, Error> {
+    let (mut ids, mut pieces) = (Vec::new(), Vec::new());
+    // What nobody asks for: where it begins, in bytes and in characters.
+    let mut plain = (0, 0);
+    let (mut start, mut first) = (0, 0);
+    for end in ends {
+        let segment = &text[start..end];
+        let length = segment.chars().count();
+        let last = first + length;
+        let next = asked.partition_point(|place| *place < first);
+        if asked.get(next).is_some_and(|place| *place <= last) {
+            plain_piece(
+                encoders,
+                &text[plain.0..start],
+                plain.1,
+                first,
+                &mut ids,
+                &mut pieces,
+            )?;
+            let (own, mut offsets) = encoders.oracle().encode_with_offsets(segment)?;
+            if !in_order(&offsets, length) {
+                return Ok(None);
+            }
+            for (from, to) in &mut offsets {
+                *from += first;
+                *to += first;
+            }
+            pieces.push(Piece {
+                start: first,
+                end: last,
+                tokens: own.len(),
+                offsets: Some(offsets),
+            });
+            ids.extend(own);
+            plain = (end, last);
+        }
+        (start, first) = (end, last);
+    }
+    plain_piece(
+        encoders,
+        &text[plain.0..start],
+        plain.1,
+        first,
+        &mut ids,
+        &mut pieces,
+    )?;
+    Ok(Some((ids, pieces)))
+}
+
+fn plain_piece(
+    encoders: &Encoders,
+    text: &str,
+    start: usize,
+    end: usize,
+    ids: &mut Vec<u32>,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), Error> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let before = ids.len();
+    encoders.encode(text, ids)?;
+    pieces.push(Piece {
+        start,
+        end,
+        tokens: ids.len() - before,
+        offsets: None,
+    });
+    Ok(())
+}
+
+fn in_order(offsets: &[Offsets], length: usize) -> bool {
+    let mut before = 0;
+    offsets.iter().all(|(from, to)| {
+        let ordered = before <= *from && from <= to && *to <= length;
+        before = *from;
+        ordered
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backend(rstrip: bool) -> String {
+        format!(
+            r#"{{"version": "1.0", "truncation": null, "padding": null, "normalizer": null, "decoder": null,
+            "added_tokens": [{{"id": 7, "content": "<|a|>", "single_word": false, "lstrip": false,
+              "rstrip": {rstrip}, "normalized": false, "special": true}}],
+            "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
+            "post_processor": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
+            "model": {{"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+              "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+              "vocab": {{"a": 0, "b": 1, "Ġ": 2, "Ã": 3, "©": 4, "ab": 5, "Ġab": 6}},
+              "merges": ["a b", "Ġ ab"]}}}}"#
+        )
+    }
+
+    fn text() -> String {
+        let turns = ["ab é", " a ", "é", "ab"].map(|words| words.repeat(90));
+        turns.map(|turn| format!("<|a|>{turn}")).concat()
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_whole_text() -> Result<(), Error> {
+        let (encoders, text) = (Encoders::from_json(&backend(false))?, text());
+        let policy = CutPolicy::of(encoders.oracle().tokenizer())?;
+        let (ids, offsets) = encoders.oracle().encode_with_offsets(&text)?;
+        let length = text.chars().count();
+        for asked in (0..=length).step_by(7) {
+            let (found, pieces) = places(&encoders, &policy, &text, &[asked])?;
+            assert_eq!(found, ids);
+            assert!(pieces.len() > 1, "the whole text was encoded with offsets");
+            let (mut before, mut end) = (0, 0);
+            for piece in &pieces {
+                assert_eq!(piece.start, end);
+                end = piece.end;
+                let is_asked = (piece.start..=piece.end).contains(&asked);
+                assert_eq!(piece.offsets.is_some(), is_asked);
+                if let Some(own) = &piece.offsets {
+                    assert_eq!(own[..], offsets[before..before + piece.tokens]);
+                }
+                before += piece.tokens;
+            }
+            assert_eq!((before, end), (ids.len(), length));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_token_that_swallows_blanks_makes_the_text_one_piece() -> Result<(), Error> {
+        let (encoders, text) = (Encoders::from_json(&backend(true))?, text());
+        let policy = CutPolicy::of(encoders.oracle().tokenizer())?;
+        assert_eq!(places(&encoders, &policy, &text, &[3])?.1.len(), 1);
+        Ok(())
+    }
+}
