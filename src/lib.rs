@@ -13,6 +13,7 @@ pub mod cuts;
 pub mod encoder;
 pub mod engine;
 pub mod error;
+pub mod locate;
 pub mod mask;
 pub mod message;
 pub mod places;

@@ -11,12 +11,12 @@ from typing import Any
 
 from turntrie import backend, counters
 from turntrie.handle import Handle
-from turntrie.prompt import Prompt
+from turntrie.prompt import MessageSpan, Prompt
 from turntrie.reason import TemplateLimitError
 from turntrie.session import Session
 from turntrie.wrapping import is_wrapped, restore, wrap
 
-__all__ = ["Handle", "Prompt", "Session", "TemplateLimitError", "is_wrapped", "restore", "stats", "wrap"]
+__all__ = ["Handle", "MessageSpan", "Prompt", "Session", "TemplateLimitError", "is_wrapped", "restore", "stats", "wrap"]
 
 
 def __getattr__(name: str) -> Any:

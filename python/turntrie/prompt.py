@@ -1,7 +1,7 @@
 """A prompt as arrays, with what is known about it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from turntrie import _native
 
@@ -10,6 +10,18 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ids = npt.NDArray[np.uint32]
+    MessageIndex = npt.NDArray[np.int32]
+
+
+class MessageSpan(NamedTuple):
+    """A part of a prompt's text that one message wrote."""
+
+    message: int
+    """Index of the message."""
+    start: int
+    """The character where it begins."""
+    end: int
+    """The character behind its last."""
 
 
 class Prompt:
@@ -22,7 +34,7 @@ class Prompt:
         reason: Why transformers made them; `None` for a native prompt.
     """
 
-    __slots__ = ("_ids", "_new_ids", "_source", "kept", "reason", "reused")
+    __slots__ = ("_ids", "_located", "_new_ids", "_source", "kept", "reason", "reused")
 
     def __init__(
         self,
@@ -42,6 +54,7 @@ class Prompt:
         self.reason = reason
         self._ids: Ids | None = None
         self._new_ids: Ids | None = None
+        self._located: tuple[list[MessageSpan], MessageIndex] | None = None
 
     @property
     def path(self) -> Literal["native", "reference"]:
@@ -61,6 +74,27 @@ class Prompt:
         if self._new_ids is None:
             self._new_ids = self._array(self.kept)
         return self._new_ids
+
+    @property
+    def spans(self) -> list[MessageSpan] | None:
+        """Which parts of the text are which message's, in the order of the text.
+
+        A message may have several parts, or none (a system message that the template puts into its head). What is
+        outside of the template's loops over messages is nobody's. Found on first use, at the price of a render. `None`
+        if it is not known: transformers made the ids, or the prompt has travelled, or its template cannot be tracked.
+        """
+        located = self._locate()
+        return None if located is None else list(located[0])
+
+    @property
+    def message_index(self) -> "MessageIndex | None":
+        """For each id the index of the message in whose text the token begins; -1 where it is nobody's.
+
+        An array of shape `(len(prompt),)`, dtype int32, yours to change. A token that reaches over the border of two
+        messages belongs to the one in which it begins. `None` if it is not known, see `spans`.
+        """
+        located = self._locate()
+        return None if located is None else located[1].copy()
 
     def tolist(self) -> list[int]:
         """All ids as a fresh list of int."""
@@ -91,6 +125,16 @@ class Prompt:
     def __repr__(self) -> str:
         """Without contents: prompts are private."""
         return f"Prompt(len={len(self)}, kept={self.kept}, path={self.path!r}, reason={self.reason!r})"
+
+    def _locate(self) -> "tuple[list[MessageSpan], MessageIndex] | None":
+        import numpy as np  # noqa: PLC0415  # `import turntrie` stays light
+
+        if self._located is None and isinstance(self._source, _native.Prompt):
+            found = self._source.locate()
+            if found is not None:
+                spans, index = found
+                self._located = [MessageSpan(*span) for span in spans], np.frombuffer(index, dtype=np.int32)
+        return self._located
 
     def _array(self, start: int) -> "Ids":
         import numpy as np  # noqa: PLC0415  # `import turntrie` stays light

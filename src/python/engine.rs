@@ -13,7 +13,7 @@ use super::convert::{RULE_MASK_OVERLAP, RULE_WATCH_IDS};
 use super::guard::guarded;
 use super::lists::Lists;
 use super::memo::MEMO;
-use super::prompt::Prompt;
+use super::prompt::{Origin, Prompt};
 use super::template::{Rendered, Template};
 use crate::cuts::Weakness;
 use crate::encoder::{Encoder, FastEncoder};
@@ -34,7 +34,7 @@ pub struct Engine {
 
 type Different = (String, Vec<u32>, Vec<u32>, Option<usize>);
 
-fn tokenizer_reason(_: Error) -> Reason {
+pub fn tokenizer_reason(_: Error) -> Reason {
     Reason::new(Category::Tokenizer, "encode")
 }
 
@@ -201,20 +201,28 @@ impl Engine {
         namespace: u64,
     ) -> Prompt {
         let template = template.get();
-        let outcome = template.usable().and_then(|_| {
+        let outcome = template.usable().and_then(|usable| {
             let call = convert::call(
                 variables,
                 clock,
                 messages_of(messages, rules, Some(&MEMO))?,
                 Some(&MEMO),
             )?;
+            let origin = Origin {
+                template: Arc::clone(usable),
+                call: call.clone(),
+                engine: Arc::clone(&self.inner),
+            };
             py.detach(|| {
                 let rendered = template.render_call(call, rules, Some(namespace))?;
                 let encoded = self.encode_text(namespace, &rendered.text, rules)?;
-                Ok((rendered, encoded))
+                Ok(((rendered, encoded), origin))
             })
         });
-        self.prompt_of(outcome)
+        match outcome {
+            Ok((prompt, origin)) => self.prompt_of(Ok(prompt)).with_origin(origin),
+            Err(reason) => self.prompt_of(Err(reason)),
+        }
     }
 
     /// Renders and encodes a conversation, without checkpoints, with the mask of what `generation` tags wrote.

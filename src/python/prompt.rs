@@ -5,11 +5,17 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
+use super::engine::tokenizer_reason;
+use super::guard::guarded;
 use super::lists::Lists;
 use super::template::Rendered;
+use crate::call::Call;
 use crate::engine::Encoded;
 use crate::error::Reason;
+use crate::locate;
 use crate::shape::Key;
+use crate::template::{ChatTemplate, MessageSpan};
+use crate::verify::Verified;
 
 /// Ids of one text, or the reason why the reference has to serve the call.
 #[pyclass(frozen, module = "turntrie._native")]
@@ -17,7 +23,18 @@ pub struct Prompt {
     outcome: Result<(Rendered, Encoded), Reason>,
     lists: Arc<Lists>,
     mask: Option<Vec<bool>>,
+    origin: Option<Origin>,
 }
+
+/// What a prompt was made of, for whoever wants to know where its messages are.
+pub struct Origin {
+    pub template: Arc<ChatTemplate>,
+    pub call: Call,
+    pub engine: Arc<Verified>,
+}
+
+/// Spans of messages, and the message index of each token as native-endian `int32`.
+type Located<'py> = (Vec<MessageSpan>, Bound<'py, PyByteArray>);
 
 impl Prompt {
     /// Wraps what the engine returned for a text.
@@ -26,6 +43,7 @@ impl Prompt {
             outcome,
             lists,
             mask: None,
+            origin: None,
         }
     }
 
@@ -35,12 +53,19 @@ impl Prompt {
         self
     }
 
+    /// The same with what it was made of.
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
     /// A text that was not encoded.
     pub fn of_text(outcome: Result<Rendered, Reason>) -> Self {
         Prompt {
             outcome: outcome.map(|rendered| (rendered, Encoded::default())),
             lists: Arc::new(Lists::new(0, 0)),
             mask: None,
+            origin: None,
         }
     }
 
@@ -50,6 +75,22 @@ impl Prompt {
 
     fn from(&self, start: usize) -> &[u32] {
         self.ids().get(start..).unwrap_or_default()
+    }
+}
+
+impl Origin {
+    /// Spans and message indices; None unless text and ids come out as they were.
+    fn locate(&self, text: &str, ids: &[u32]) -> Option<(Vec<MessageSpan>, Vec<i32>)> {
+        let located = guarded("locate", || {
+            let (again, spans) = self.template.render_located(self.call.clone())?;
+            let asked = locate::asked(&spans);
+            let engine = self.engine.engine();
+            let (encoded, pieces) = engine.places(&again, &asked).map_err(tokenizer_reason)?;
+            let same = again == text && encoded.ids == ids;
+            Ok(same.then(|| (locate::message_index(&pieces, &spans), spans)))
+        });
+        let (index, spans) = located.ok()??;
+        Some((spans, index))
     }
 }
 
@@ -90,6 +131,26 @@ impl Prompt {
             .as_ref()
             .map(|(r, _)| r.unseen.clone())
             .unwrap_or_default()
+    }
+
+    /// Which parts of the text are which message's, `(message, start, end)` in characters, and the index
+    /// of each token's message as a buffer of native-endian `int32`, -1 where it has none. None if that
+    /// is not known. Renders the call again, and encodes segments in which messages begin or end.
+    fn locate<'py>(&self, py: Python<'py>) -> PyResult<Option<Located<'py>>> {
+        let (Some(origin), Ok((rendered, encoded))) = (&self.origin, &self.outcome) else {
+            return Ok(None);
+        };
+        let located = py.detach(|| origin.locate(&rendered.text, &encoded.ids));
+        let Some((spans, index)) = located else {
+            return Ok(None);
+        };
+        let buffer = PyByteArray::new_with(py, size_of_val(index.as_slice()), |bytes| {
+            for (bytes, message) in bytes.chunks_exact_mut(4).zip(&index) {
+                bytes.copy_from_slice(&message.to_ne_bytes());
+            }
+            Ok(())
+        })?;
+        Ok(Some((spans, buffer)))
     }
 
     fn __len__(&self) -> usize {

@@ -62,7 +62,8 @@ pub enum Form {
     Plain,
     /// With loops over messages whose iterations can be reused, see [`reuse`](super::reuse).
     Reusing,
-    /// With `generation` tags that tell the [`tracker`](super::tracker) where their texts are.
+    /// With `generation` tags and loops over messages that tell the [`tracker`](super::tracker) where
+    /// their texts are.
     Tracked,
 }
 
@@ -193,20 +194,29 @@ impl<'s> Walk<'_, 's> {
         for stmt in body {
             let plans = self.plans.len();
             lowered.push(self.stmt(stmt)?);
-            // A loop whose texts are collected leaves a mark in the output.
-            if let Stmt::ForLoop(s) = stmt
-                && self.options.form == Form::Reusing
-                && self.plans.len() > plans
-            {
-                let nothing = constant(Value::from(()), s.span());
-                let expr = operator("op:done", nothing, vec![], s.span());
-                lowered.push(Stmt::EmitExpr(Spanned::new(
-                    ast::EmitExpr { expr },
-                    s.span(),
-                )));
-            }
+            let Stmt::ForLoop(s) = stmt else {
+                continue;
+            };
+            // A loop whose texts are collected leaves a mark in the output; a tracked one tells its end.
+            let end = match self.options.form {
+                Form::Reusing if self.plans.len() > plans => "op:done",
+                Form::Tracked if self.located(s).is_some() => "op:ends",
+                _ => continue,
+            };
+            let nothing = constant(Value::from(()), s.span());
+            lowered.push(emitted(operator(end, nothing, vec![], s.span()), s.span()));
         }
         Ok(lowered)
+    }
+
+    /// The item of a loop over messages whose iterations can be told apart in the output.
+    fn located(&self, s: &ast::ForLoop<'s>) -> Option<&'s str> {
+        match &s.target {
+            Expr::Var(item) if self.in_output && self.is_counted() => {
+                self.names.is_about_messages(&s.iter).then_some(item.id)
+            }
+            _ => None,
+        }
     }
 
     /// What `lower` makes where [`Walk::in_branch`] is as given.
@@ -240,13 +250,12 @@ impl<'s> Walk<'_, 's> {
             Stmt::EmitRaw(s) if self.is_counted() && !s.raw.is_empty() => {
                 let text = constant(Value::from(s.raw), s.span());
                 let expr = self.counted(text, s.span());
-                Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
+                emitted(expr, s.span())
             }
             Stmt::EmitRaw(s) => Stmt::EmitRaw(Spanned::new(ast::EmitRaw { raw: s.raw }, s.span())),
             Stmt::EmitExpr(s) => {
                 let value = self.expr(&s.expr)?;
-                let expr = self.counted(value, s.span());
-                Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
+                emitted(self.counted(value, s.span()), s.span())
             }
             Stmt::ForLoop(s) => self.for_loop(s)?,
             Stmt::IfCond(s) => self.within(true, |walk| {
@@ -440,6 +449,10 @@ impl<'s> Walk<'_, 's> {
             else_body: self.apart(|walk| walk.scoped(&s.else_body))?,
         };
         self.noted = around;
+        if let Some(item) = self.located(s) {
+            let begins = operator("op:begins", var(item, s.span()), vec![], s.span());
+            lowered.body.insert(0, emitted(begins, s.span()));
+        }
         match plan {
             Ok(plan) => {
                 if self.options.form == Form::Reusing {
@@ -1061,6 +1074,10 @@ fn reusing<'s>(
         body: vec![Stmt::IfCond(Spanned::new(choice, span))],
         ..lowered
     }
+}
+
+fn emitted<'s>(expr: Expr<'s>, span: Span) -> Stmt<'s> {
+    Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, span))
 }
 
 fn positional<'s>(args: Vec<Expr<'s>>) -> Vec<CallArg<'s>> {

@@ -26,13 +26,17 @@ use crate::call::Call;
 use crate::error::{Category, Reason};
 use crate::message::Message;
 use crate::sampler::Sampler;
-use crate::semantics::{self, Unproved, budget};
+use crate::semantics::{self, Dict, Unproved, budget};
 use crate::shape::Words;
 
 use lower::Form;
 pub use lower::Refusal;
 pub use reuse::Share;
 pub use tracker::Span;
+use tracker::Tracked;
+
+/// Index of a message, and where a part of a text that is its begins and ends, in characters.
+pub type MessageSpan = (usize, usize, usize);
 
 /// Instructions that a render may execute, for conversations of up to so many messages and as many
 /// bytes as instructions: 64 bytes given to a filter cost the engine one. Templates may look at all
@@ -243,6 +247,23 @@ impl ChatTemplate {
     /// # Errors
     /// Why the reference has to serve it.
     pub fn render_tracked(&self, call: Call, late: bool) -> Result<(String, Vec<Span>), Reason> {
+        let (text, found) = self.track(call, late)?;
+        Ok((text, found.spans))
+    }
+
+    /// Renders one call, and tells which parts of the text are which message's: its index, where it
+    /// begins and where it ends, in characters, in the order of the text. A message may have several
+    /// parts, or none; what no loop over messages writes is nobody's.
+    ///
+    /// # Errors
+    /// Why the reference has to serve it.
+    pub fn render_located(&self, call: Call) -> Result<(String, Vec<MessageSpan>), Reason> {
+        let messages = call.messages.clone();
+        let (text, found) = self.track(call, false)?;
+        Ok((text, located(&found.marks, &messages)))
+    }
+
+    fn track(&self, call: Call, late: bool) -> Result<(String, Tracked), Reason> {
         let compiled = self.tracked.get_or_init(|| {
             let options = lower::Options {
                 markup: self.markup,
@@ -254,7 +275,7 @@ impl ChatTemplate {
         let refused = |r: &Refusal| Reason::new(Category::Template, r.construct.clone());
         let program = compiled.as_ref().map_err(refused)?.borrow_dependent();
         match tracker::within(late, || self.evaluate(program, &program.instructions, call))? {
-            (text, Some(spans)) => Ok((text, spans)),
+            (text, Some(found)) => Ok((text, found)),
             (_, None) => Err(Reason::new(Category::Render, "generation")),
         }
     }
@@ -354,6 +375,41 @@ impl<'s> Program<'s> {
             size_hint,
         }
     }
+}
+
+/// The parts of a text between marks, by the message that is the item of the iteration.
+fn located(marks: &[(Option<Value>, usize)], messages: &[Message]) -> Vec<MessageSpan> {
+    let is = |item: &Value, message: &Message| {
+        let pair = (
+            item.downcast_object_ref::<Dict>(),
+            message.value().downcast_object_ref::<Dict>(),
+        );
+        matches!(pair, (Some(a), Some(b)) if std::ptr::eq(a, b))
+    };
+    let mut spans = Vec::new();
+    // An object may stand for several messages: the next one is meant, as a rule.
+    let mut next = 0;
+    for (at, (item, start)) in marks.iter().enumerate() {
+        let Some(item) = item else {
+            next = 0;
+            continue;
+        };
+        let ahead = messages
+            .iter()
+            .skip(next)
+            .position(|message| is(item, message));
+        let found = ahead.map(|ahead| next + ahead);
+        let found = found.or_else(|| messages.iter().position(|message| is(item, message)));
+        if let Some(message) = found
+            && let Some((_, end)) = marks.get(at + 1)
+        {
+            next = message + 1;
+            if start < end {
+                spans.push((message, *start, *end));
+            }
+        }
+    }
+    spans
 }
 
 /// Short and without contents: our own code if the error is ours, else minijinja's kind.

@@ -19,12 +19,22 @@ use crate::semantics::{self, Result, text};
 /// A part of a text, in characters: where it begins and where it ends.
 pub type Span = (usize, usize);
 
+/// What a tracked render tells besides its text.
+#[derive(Default)]
+pub struct Tracked {
+    /// What `generation` tags wrote, in the order in which transformers notes it.
+    pub spans: Vec<Span>,
+    /// Where loops over messages that run straight into the output begin an iteration, with its item,
+    /// or end; in the order of the text.
+    pub marks: Vec<(Option<Value>, usize)>,
+}
+
 #[derive(Default)]
 struct Tracker {
     characters: usize,
     begun: bool,
     late: bool,
-    spans: Vec<Span>,
+    found: Tracked,
 }
 
 thread_local! {
@@ -35,15 +45,17 @@ thread_local! {
 pub fn install(env: &mut Environment<'static>) {
     env.add_filter("op:written", |value: Value| written(&value));
     env.add_filter("op:generation", |value: Value| generated(value));
+    env.add_filter("op:begins", |item: Value| marked(Some(item)));
+    env.add_filter("op:ends", |_: Value| marked(None));
 }
 
-/// What `render` gives, and the spans, unless it did not write what was counted.
+/// What `render` gives, and what was tracked, unless it did not write what was counted.
 ///
 /// A `late` tracker, that of transformers 4, is idle until something was written or noted.
 pub fn within<E>(
     late: bool,
     render: impl FnOnce() -> std::result::Result<String, E>,
-) -> std::result::Result<(String, Option<Vec<Span>>), E> {
+) -> std::result::Result<(String, Option<Tracked>), E> {
     TRACKER.set(Tracker {
         late,
         ..Tracker::default()
@@ -52,7 +64,7 @@ pub fn within<E>(
     let tracker = TRACKER.take();
     let text = text?;
     let agrees = tracker.characters == text.chars().count();
-    Ok((text, agrees.then_some(tracker.spans)))
+    Ok((text, agrees.then_some(tracker.found)))
 }
 
 fn written(value: &Value) -> Result {
@@ -74,11 +86,19 @@ fn generated(value: Value) -> Result {
     TRACKER.with_borrow_mut(|tracker| {
         if tracker.begun || !tracker.late {
             let start = tracker.characters;
-            tracker.spans.push((start, start + length(&value)));
+            tracker.found.spans.push((start, start + length(&value)));
             tracker.begun = true;
         }
     });
     Ok(value)
+}
+
+fn marked(item: Option<Value>) -> Value {
+    TRACKER.with_borrow_mut(|tracker| {
+        let at = tracker.characters;
+        tracker.found.marks.push((item, at));
+    });
+    Value::from("")
 }
 
 fn length(value: &Value) -> usize {
