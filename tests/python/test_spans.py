@@ -21,8 +21,7 @@ TEMPLATES = sorted(FOLDER.glob("*.jinja")) if FOLDER else []
 MODELS = [path for path in real_data.model_directories() if path.name in {"qwen3", "gemma-3", "llama-2", "gpt-oss"}]
 
 PLAIN = (
-    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}
-{% endfor %}"
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 SEVERAL = (
