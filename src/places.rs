@@ -42,7 +42,7 @@ pub fn places(
 ) -> Result<(Vec<u32>, Vec<Piece>), Error> {
     let local = encoders.fast().is_ok() && encoders.oracle().has_local_offsets();
     if local && policy.has_cuts() {
-        let ends = policy.segments(text, 0).map(|segment| segment.end);
+        let ends = policy.cuts(text, 0).map(|cut| cut.at);
         if let Some(found) = by_segments(encoders, text, ends.chain([text.len()]), asked)? {
             return Ok(found);
         }
@@ -68,6 +68,9 @@ fn by_segments(
     let mut plain = (0, 0);
     let (mut start, mut first) = (0, 0);
     for end in ends {
+        if end <= start {
+            continue;
+        }
         let segment = &text[start..end];
         let length = segment.chars().count();
         let last = first + length;
@@ -145,19 +148,34 @@ fn in_order(offsets: &[Offsets], length: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
+    /// Byte-level, with two merges and one added token.
     fn backend(rstrip: bool) -> String {
-        format!(
-            r#"{{"version": "1.0", "truncation": null, "padding": null, "normalizer": null, "decoder": null,
-            "added_tokens": [{{"id": 7, "content": "<|a|>", "single_word": false, "lstrip": false,
-              "rstrip": {rstrip}, "normalized": false, "special": true}}],
-            "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
-            "post_processor": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
-            "model": {{"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-              "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-              "vocab": {{"a": 0, "b": 1, "Ġ": 2, "Ã": 3, "©": 4, "ab": 5, "Ġab": 6}},
-              "merges": ["a b", "Ġ ab"]}}}}"#
-        )
+        let is_shown = |byte: &u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+        let shown = (0..=255).filter(is_shown).map(char::from);
+        let others = (256..).filter_map(char::from_u32).take(68);
+        let letters = shown.chain(others).map(String::from);
+        let tokens = letters.chain(["ab".to_owned(), "\u{120}ab".to_owned()]);
+        let vocab: serde_json::Map<_, _> = tokens.zip((0..).map(Value::from)).collect();
+        let byte_level = json!({
+            "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
+        });
+        let added = json!({
+            "id": vocab.len(), "content": "<|a|>", "special": true, "normalized": false,
+            "single_word": false, "lstrip": false, "rstrip": rstrip,
+        });
+        let model = json!({
+            "type": "BPE", "vocab": vocab, "merges": ["a b", "\u{120} ab"], "dropout": null,
+            "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+            "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+        });
+        let backend = json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+            "decoder": null, "added_tokens": [added], "pre_tokenizer": byte_level,
+            "post_processor": byte_level, "model": model,
+        });
+        backend.to_string()
     }
 
     fn text() -> String {
