@@ -200,7 +200,8 @@ impl Engine {
     /// # Errors
     /// If the `tokenizers` crate refuses the text.
     pub fn places(&self, text: &str, asked: &[usize]) -> Result<(Encoded, Vec<Piece>), Error> {
-        let (ids, pieces) = places::places(&self.encoders, &self.policy, text, asked)?;
+        let placed = places::places(&self.encoders, &self.policy, text, asked)?;
+        let (ids, pieces) = (placed.ids, placed.pieces);
         let encoded = Encoded { ids, kept: 0 };
         self.counters.count(&encoded, 0);
         Ok((encoded, pieces))

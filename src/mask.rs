@@ -172,8 +172,9 @@ mod tests {
         // A first character without one: the spans behind it are not looked at.
         assert_eq!(covered(&[(5, 6), (2, 4), (3, 4)]), Some(vec![4]));
         assert_eq!(covered(&[(9, 10)]), Some(vec![]));
-        // Empty: nothing, or the token around it; at the very start transformers raises.
-        assert_eq!(covered(&[(3, 3), (5, 5)]), Some(vec![]));
+        // Empty: nothing, the token around it, or the rest behind a gap; at the start transformers raises.
+        assert_eq!(covered(&[(5, 5)]), Some(vec![]));
+        assert_eq!(covered(&[(3, 3)]), Some(vec![3, 4]));
         assert_eq!(covered(&[(4, 4)]), Some(vec![3]));
         assert_eq!(covered(&[(0, 0)]), None);
     }

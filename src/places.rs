@@ -3,14 +3,14 @@
 //! Offsets cost much more than ids: only the `tokenizers` crate knows them, and to say them in
 //! characters it keeps a table of all bytes of the text. But whoever wants to know which tokens lie in
 //! a few spans has to look closely only where a span begins or ends. So a text is taken apart at its
-//! cuts. A segment with such a place in it, or at its border, is encoded by the crate, with offsets;
+//! cuts. A part with such a place in it, or at its border, is encoded by the crate, with offsets;
 //! what lies between is encoded as any text, and of its tokens only the number is told.
 //!
-//! *Why a segment's offsets are those of the whole text.* Behind a cut the crate goes through the same
+//! *Why a part's offsets are those of the whole text.* Behind a cut the crate goes through the same
 //! pieces as in the whole text ([`cuts`](crate::cuts)), and a piece's offsets are its own, moved by its
 //! place. What else looks at a position is left out: tokens with `rstrip`, whose piece may reach beyond
 //! a cut, and post-processors that treat a blank at offset 0 in a special way. Offsets that are not in
-//! order or beyond the segment, as the crate gives where it cannot convert one, and pipelines that the
+//! order or beyond the part, as the crate gives where it cannot convert one, and pipelines that the
 //! fast encoder does not understand: then the whole text is encoded with offsets.
 
 use crate::cuts::CutPolicy;
@@ -30,6 +30,15 @@ pub struct Piece {
     pub offsets: Option<Vec<Offsets>>,
 }
 
+/// The ids of a text, and where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// The ids of the whole text.
+    pub ids: Vec<u32>,
+    /// Runs of them, one behind the other.
+    pub pieces: Vec<Piece>,
+}
+
 /// The ids of `text`, and where they are around the characters `asked` for, which are sorted.
 ///
 /// # Errors
@@ -39,12 +48,12 @@ pub fn places(
     policy: &CutPolicy,
     text: &str,
     asked: &[usize],
-) -> Result<(Vec<u32>, Vec<Piece>), Error> {
+) -> Result<Placed, Error> {
     let local = encoders.fast().is_ok() && encoders.oracle().has_local_offsets();
     if local && policy.has_cuts() {
-        let ends = policy.segments(text, 0).map(|segment| segment.end);
-        if let Some(found) = by_segments(encoders, text, ends.chain([text.len()]), asked)? {
-            return Ok(found);
+        let cuts = policy.cuts(text, 0).map(|cut| cut.at);
+        if let Some(placed) = by_cuts(encoders, text, cuts.chain([text.len()]), asked)? {
+            return Ok(placed);
         }
     }
     let (ids, offsets) = encoders.oracle().encode_with_offsets(text)?;
@@ -54,83 +63,69 @@ pub fn places(
         tokens: ids.len(),
         offsets: Some(offsets),
     };
-    Ok((ids, vec![piece]))
+    Ok(Placed {
+        ids,
+        pieces: vec![piece],
+    })
 }
 
-fn by_segments(
+fn by_cuts(
     encoders: &Encoders,
     text: &str,
     ends: impl Iterator<Item = usize>,
     asked: &[usize],
-) -> Result<Option<(Vec<u32>, Vec<Piece>)>, Error> {
-    let (mut ids, mut pieces) = (Vec::new(), Vec::new());
-    // What nobody asks for: where it begins, in bytes and in characters.
-    let mut plain = (0, 0);
+) -> Result<Option<Placed>, Error> {
+    let mut placed = Placed::default();
+    // What nobody asks for: where it begins.
+    let mut plain = 0;
     let (mut start, mut first) = (0, 0);
     for end in ends {
-        let segment = &text[start..end];
-        let length = segment.chars().count();
-        let last = first + length;
+        if end <= start {
+            continue;
+        }
+        let part = &text[start..end];
+        let last = first + part.chars().count();
         let next = asked.partition_point(|place| *place < first);
         if asked.get(next).is_some_and(|place| *place <= last) {
-            plain_piece(
-                encoders,
-                &text[plain.0..start],
-                plain.1,
-                first,
-                &mut ids,
-                &mut pieces,
-            )?;
-            let (own, mut offsets) = encoders.oracle().encode_with_offsets(segment)?;
-            if !in_order(&offsets, length) {
+            placed.add_plain(encoders, &text[plain..start], first)?;
+            let (ids, mut offsets) = encoders.oracle().encode_with_offsets(part)?;
+            if !in_order(&offsets, last - first) {
                 return Ok(None);
             }
             for (from, to) in &mut offsets {
                 *from += first;
                 *to += first;
             }
-            pieces.push(Piece {
-                start: first,
-                end: last,
-                tokens: own.len(),
-                offsets: Some(offsets),
-            });
-            ids.extend(own);
-            plain = (end, last);
+            placed.add(ids.len(), last, Some(offsets));
+            placed.ids.extend(ids);
+            plain = end;
         }
         (start, first) = (end, last);
     }
-    plain_piece(
-        encoders,
-        &text[plain.0..start],
-        plain.1,
-        first,
-        &mut ids,
-        &mut pieces,
-    )?;
-    Ok(Some((ids, pieces)))
+    placed.add_plain(encoders, &text[plain..start], first)?;
+    Ok(Some(placed))
 }
 
-fn plain_piece(
-    encoders: &Encoders,
-    text: &str,
-    start: usize,
-    end: usize,
-    ids: &mut Vec<u32>,
-    pieces: &mut Vec<Piece>,
-) -> Result<(), Error> {
-    if text.is_empty() {
-        return Ok(());
+impl Placed {
+    /// A text that nobody asks for, and that ends at the character `end`.
+    fn add_plain(&mut self, encoders: &Encoders, text: &str, end: usize) -> Result<(), Error> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let before = self.ids.len();
+        encoders.encode(text, &mut self.ids)?;
+        self.add(self.ids.len() - before, end, None);
+        Ok(())
     }
-    let before = ids.len();
-    encoders.encode(text, ids)?;
-    pieces.push(Piece {
-        start,
-        end,
-        tokens: ids.len() - before,
-        offsets: None,
-    });
-    Ok(())
+
+    fn add(&mut self, tokens: usize, end: usize, offsets: Option<Vec<Offsets>>) {
+        self.pieces.push(Piece {
+            start: self.pieces.last().map_or(0, |piece| piece.end),
+            end,
+            tokens,
+            offsets,
+        });
+    }
 }
 
 fn in_order(offsets: &[Offsets], length: usize) -> bool {
@@ -145,19 +140,34 @@ fn in_order(offsets: &[Offsets], length: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
+    /// Byte-level, with two merges and one added token.
     fn backend(rstrip: bool) -> String {
-        format!(
-            r#"{{"version": "1.0", "truncation": null, "padding": null, "normalizer": null, "decoder": null,
-            "added_tokens": [{{"id": 7, "content": "<|a|>", "single_word": false, "lstrip": false,
-              "rstrip": {rstrip}, "normalized": false, "special": true}}],
-            "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
-            "post_processor": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
-            "model": {{"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-              "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-              "vocab": {{"a": 0, "b": 1, "Ġ": 2, "Ã": 3, "©": 4, "ab": 5, "Ġab": 6}},
-              "merges": ["a b", "Ġ ab"]}}}}"#
-        )
+        let is_shown = |byte: &u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+        let shown = (0..=255).filter(is_shown).map(char::from);
+        let others = (256..).filter_map(char::from_u32).take(68);
+        let letters = shown.chain(others).map(String::from);
+        let tokens = letters.chain(["ab".to_owned(), "\u{120}ab".to_owned()]);
+        let vocab: serde_json::Map<_, _> = tokens.zip((0..).map(Value::from)).collect();
+        let byte_level = json!({
+            "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
+        });
+        let added = json!({
+            "id": vocab.len(), "content": "<|a|>", "special": true, "normalized": false,
+            "single_word": false, "lstrip": false, "rstrip": rstrip,
+        });
+        let model = json!({
+            "type": "BPE", "vocab": vocab, "merges": ["a b", "\u{120} ab"], "dropout": null,
+            "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+            "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+        });
+        let backend = json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+            "decoder": null, "added_tokens": [added], "pre_tokenizer": byte_level,
+            "post_processor": byte_level, "model": model,
+        });
+        backend.to_string()
     }
 
     fn text() -> String {
@@ -172,7 +182,7 @@ mod tests {
         let (ids, offsets) = encoders.oracle().encode_with_offsets(&text)?;
         let length = text.chars().count();
         for asked in (0..=length).step_by(7) {
-            let (found, pieces) = places(&encoders, &policy, &text, &[asked])?;
+            let Placed { ids: found, pieces } = places(&encoders, &policy, &text, &[asked])?;
             assert_eq!(found, ids);
             assert!(pieces.len() > 1, "the whole text was encoded with offsets");
             let (mut before, mut end) = (0, 0);
@@ -195,7 +205,7 @@ mod tests {
     fn a_token_that_swallows_blanks_makes_the_text_one_piece() -> Result<(), Error> {
         let (encoders, text) = (Encoders::from_json(&backend(true))?, text());
         let policy = CutPolicy::of(encoders.oracle().tokenizer())?;
-        assert_eq!(places(&encoders, &policy, &text, &[3])?.1.len(), 1);
+        assert_eq!(places(&encoders, &policy, &text, &[3])?.pieces.len(), 1);
         Ok(())
     }
 }

@@ -207,7 +207,7 @@ mod tests {
         );
         let lexed = lexed.map(|l| (l.source, l.markup, l.generations));
         let want = "{% with %}generation{%- endwith +%}{{ generation|e }}{% with %}";
-        assert_eq!(lexed, Ok((want.to_owned(), true, vec![3, 57])));
+        assert_eq!(lexed, Ok((want.to_owned(), true, vec![3, 56])));
     }
 
     #[test]
