@@ -23,7 +23,7 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 BUILT_STAMP := $(VENV)/.stamp-built
 
-.PHONY: help python demo build test test-rust test-python lint format typecheck stubtest bench bench-verification wheel clean
+.PHONY: help python demo build test test-rust test-python lint format typecheck stubtest bench bench-encoding bench-verification wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,10 +65,15 @@ typecheck: $(DEV_STAMP) ## mypy, strict, on the package
 stubtest: build $(DEV_STAMP) ## _native.pyi against the built module
 	$(BIN)/python -m mypy.stubtest turntrie._native
 
-bench: build $(DEV_STAMP) ## the figures of the README (about ten minutes)
+bench: build $(DEV_STAMP) ## the figures of the README, and peers that are installed (about fifteen minutes)
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/peers.py turns
 	$(BIN)/python benches/loop_stall.py
 	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-group-by=group --benchmark-columns=median,iqr,rounds
+
+bench-encoding: build $(DEV_STAMP) ## encoding of new text, cold calls, worst cases, loading, encoders compared
+	$(BIN)/python benches/encoding.py
+	$(BIN)/python benches/peers.py encode
 
 bench-verification: build $(DEV_STAMP) ## what verification adds to a call, in instructions (needs valgrind)
 	$(BIN)/python benches/verification_cost.py

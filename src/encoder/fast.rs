@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer};
 
 use super::added::{AddedTokens, Piece, Token};
-use super::bpe::{Bpe, Joins, Model, Scratch};
+use super::bpe::{Bpe, Model, Scratch};
 use super::normalizer::Normalizer;
 use super::split::{Gaps, Splitter};
 use super::{HfEncoder, Refusal};
@@ -49,7 +49,7 @@ enum Words {
     /// Stage by stage, each over the pieces of the one before.
     Split(Vec<Splitter>),
     /// One word, taken apart where no merge joins.
-    Whole { joins: Joins, space: Space },
+    Whole(Space),
 }
 
 /// What `Metaspace` does to a piece.
@@ -90,10 +90,7 @@ impl FastEncoder {
             .map_err(|e| Refusal::new(format!("the model cannot be read: {e}")))?;
         let (words, bpe) = match stages {
             Stages::Bytes(splitters) => (Words::Split(splitters), backend.model.byte_level()?),
-            Stages::Characters(space) => {
-                let (bpe, joins) = backend.model.characters()?;
-                (Words::Whole { joins, space }, bpe)
-            }
+            Stages::Characters(space) => (Words::Whole(space), backend.model.characters()?),
         };
         Ok(FastEncoder {
             raw,
@@ -163,7 +160,7 @@ impl FastEncoder {
         }
         match &self.words {
             Words::Split(stages) => self.split(stages, text, scratch, out),
-            Words::Whole { joins, space } => {
+            Words::Whole(space) => {
                 let prepend = match space {
                     Space::Kept | Space::Replaced => false,
                     Space::Prepended => true,
@@ -184,15 +181,15 @@ impl FastEncoder {
                     }
                     &spaced
                 };
-                joins.split(text, |word| self.bpe.encode(word, scratch, out));
+                self.bpe.encode_parts(text, scratch, out);
             }
         }
     }
 
     fn split(&self, stages: &[Splitter], text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
         match stages {
-            [] => self.bpe.encode(text, scratch, out),
-            [last] => last.split(text, |a, b| self.bpe.encode(&text[a..b], scratch, out)),
+            [] => self.bpe.encode(text, 0, text.len(), scratch, out),
+            [last] => last.split(text, |a, b| self.bpe.encode(text, a, b, scratch, out)),
             [stage, rest @ ..] => {
                 stage.split(text, |a, b| self.split(rest, &text[a..b], scratch, out));
             }

@@ -4,27 +4,32 @@
 //! lowest rank is joined, the leftmost of equals, until no pair has one. That rule, and nothing else,
 //! is run here; most words never get that far:
 //!
+//! - A word met lately is remembered.
 //! - A word that *is* a token, and to which the rule gives just that token, is looked up. For which
 //!   tokens that holds is found when the vocabulary is loaded, by running the rule on each.
-//! - A word met before is remembered.
 //!
 //! *Symbols* are bytes (byte-level vocabularies spell each byte as a character), or characters with
 //! a token per byte for those the vocabulary lacks (`byte_fallback`). Which vocabularies are
-//! understood is decided in [`model`]; others are refused.
+//! understood is decided in [`model`]; others are refused. Words that are long or not ASCII are taken
+//! apart first, where no merge joins ([`joins`]).
 //!
-//! Cost: a few nanoseconds for a token; for other words O(n²) in symbols up to [`SHORT`], beyond that
-//! O(n log n) by a heap.
+//! Cost: a few nanoseconds for a known word; for other words O(n²) in symbols up to [`SHORT`], beyond
+//! that O(n log n) by a heap.
 
+mod characters;
+mod joins;
 mod model;
 mod pairs;
 mod words;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
-pub(super) use model::{Joins, Model};
-use pairs::{MOST_MERGES, Merge, NO_MERGE, NO_RANK, Pairs, Rule};
-use words::{MOST_IDS, Memory, Tokens};
+use characters::Characters;
+use joins::Joins;
+pub(super) use model::Model;
+use pairs::{MOST_MERGES, NO_RANK, Pairs, Rule};
+use words::{FewIds, Key, MOST_IDS, Memory, Recent, Tokens};
 
 use super::Refusal;
 
@@ -33,27 +38,53 @@ pub(super) struct Bpe {
     symbols: Symbols,
     pairs: Pairs,
     tokens: Tokens,
+    joins: Joins,
+    /// A word that is a token is that token, whatever the rule says.
+    whole: bool,
 }
 
 /// What a word starts as.
 enum Symbols {
     /// One token per byte.
-    Bytes(Box<[u32; 256]>),
+    Bytes {
+        bytes: Box<[u32; 256]>,
+        /// Ranks of pairs of ASCII characters.
+        ascii: Box<[u32; ASCII * ASCII]>,
+    },
     /// One token per character, or one per byte of a character that has none.
     Characters {
-        tokens: HashMap<char, u32>,
+        tokens: Characters,
         bytes: Box<[u32; 256]>,
     },
 }
 
+const ASCII: usize = 128;
+
 /// Memory and work space of one call at a time.
 pub(super) struct Scratch {
+    recent: Recent,
     memory: Memory,
+    short: Box<Short>,
     ids: Vec<u32>,
-    merges: Vec<Merge>,
+    ranks: Vec<u32>,
     links: Vec<Link>,
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
+
+/// Up to so many symbols the lowest rank is found by looking at all of them.
+const SHORT: usize = 64;
+
+/// The symbols of a short word, in place: what was joined to the one before is skipped.
+struct Short {
+    symbols: [u32; SHORT],
+    /// For each symbol that merges with the next one, the rank and its own place, in one number: the
+    /// lowest is the one to merge, the leftmost of equals. The sign is never used, which makes them
+    /// cheaper to compare.
+    merges: [i32; SHORT],
+}
+
+const PLACE_BITS: u32 = SHORT.trailing_zeros();
+const NO_MERGE: i32 = i32::MAX;
 
 /// Neighbours of a symbol in a long word.
 #[derive(Clone, Copy)]
@@ -62,8 +93,6 @@ struct Link {
     next: u32,
 }
 
-/// Up to so many symbols the lowest rank is found by looking at all of them.
-const SHORT: usize = 64;
 /// No neighbour, or a symbol that was joined to the one before.
 const NONE: u32 = u32::MAX;
 const GONE: u32 = u32::MAX - 1;
@@ -71,9 +100,14 @@ const GONE: u32 = u32::MAX - 1;
 impl Scratch {
     pub(super) fn new() -> Self {
         Scratch {
+            recent: Recent::new(),
             memory: Memory::new(),
+            short: Box::new(Short {
+                symbols: [0; SHORT],
+                merges: [NO_MERGE; SHORT],
+            }),
             ids: Vec::new(),
-            merges: Vec::new(),
+            ranks: Vec::new(),
             links: Vec::new(),
             heap: BinaryHeap::new(),
         }
@@ -84,30 +118,80 @@ impl Scratch {
         const KEPT: usize = 1 << 16;
         if self.ids.capacity() > KEPT {
             self.ids = Vec::new();
-            self.merges = Vec::new();
+            self.ranks = Vec::new();
             self.links = Vec::new();
             self.heap = BinaryHeap::new();
         }
     }
 }
 
+impl Short {
+    /// Takes up to [`SHORT`] bytes of ASCII.
+    fn start_ascii(&mut self, word: &[u8], bytes: &[u32; 256], ranks: &[u32; ASCII * ASCII]) {
+        for (symbol, byte) in self.symbols.iter_mut().zip(word) {
+            *symbol = bytes[usize::from(*byte)];
+        }
+        for ((merge, place), pair) in self.merges.iter_mut().zip(0..).zip(word.windows(2)) {
+            let [a, b] = [pair[0], pair[1]].map(|byte| usize::from(byte) % ASCII);
+            *merge = merge_at(ranks[a * ASCII + b], place);
+        }
+    }
+
+    /// Takes up to [`SHORT`] symbols.
+    fn start(&mut self, symbols: &[u32], pairs: &Pairs) {
+        self.symbols[..symbols.len()].copy_from_slice(symbols);
+        for ((merge, place), pair) in self.merges.iter_mut().zip(0..).zip(symbols.windows(2)) {
+            *merge = merge_at(pairs.rank(pair[0], pair[1]), place);
+        }
+    }
+}
+
 impl Bpe {
-    fn new(
-        symbols: Symbols,
+    /// Words are given as they are, the model sees their bytes. With `whole`, a word that is a token is
+    /// that token, whatever the rule says.
+    fn of_bytes(
+        bytes: Box<[u32; 256]>,
         rules: Vec<Rule>,
+        joins: Joins,
         tokens: Vec<(Box<str>, u32)>,
         whole: bool,
     ) -> Result<Self, Refusal> {
-        if tokens.iter().any(|(_, id)| *id >= MOST_IDS) {
-            return Err(Refusal::new("the vocabulary has ids from 2^24 on".into()));
+        check_sizes(&rules, &tokens)?;
+        let pairs = Pairs::new(rules);
+        let mut ascii = Box::new([NO_RANK; ASCII * ASCII]);
+        for (at, rank) in ascii.iter_mut().enumerate() {
+            *rank = pairs.rank(bytes[at / ASCII], bytes[at % ASCII]);
         }
-        if rules.len() >= MOST_MERGES {
-            return Err(Refusal::new("the model has too many merges".into()));
-        }
+        let symbols = Symbols::Bytes { bytes, ascii };
+        Ok(Self::of(symbols, pairs, joins, tokens, whole))
+    }
+
+    /// Words are given as characters.
+    fn of_characters(
+        tokens: Characters,
+        bytes: Box<[u32; 256]>,
+        rules: Vec<Rule>,
+        joins: Joins,
+        words: Vec<(Box<str>, u32)>,
+    ) -> Result<Self, Refusal> {
+        check_sizes(&rules, &words)?;
+        let symbols = Symbols::Characters { tokens, bytes };
+        Ok(Self::of(symbols, Pairs::new(rules), joins, words, false))
+    }
+
+    fn of(
+        symbols: Symbols,
+        pairs: Pairs,
+        joins: Joins,
+        tokens: Vec<(Box<str>, u32)>,
+        whole: bool,
+    ) -> Self {
         let mut bpe = Bpe {
             symbols,
-            pairs: Pairs::new(rules),
+            pairs,
             tokens: Tokens::new(Vec::new()),
+            joins,
+            whole,
         };
         let mut scratch = Scratch::new();
         let closed = tokens
@@ -116,21 +200,119 @@ impl Bpe {
             .map(|(word, id)| (word.into_boxed_bytes(), id))
             .collect();
         bpe.tokens = Tokens::new(closed);
-        Ok(bpe)
+        bpe
     }
 
     /// Bytes that the tables take.
     pub(super) fn bytes(&self) -> usize {
-        self.pairs.bytes() + self.tokens.bytes()
+        let symbols = match &self.symbols {
+            Symbols::Bytes { bytes, ascii } => size_of_val(&**bytes) + size_of_val(&**ascii),
+            Symbols::Characters { tokens, bytes } => size_of_val(&**bytes) + tokens.bytes(),
+        };
+        symbols + self.pairs.bytes() + self.tokens.bytes() + self.joins.bytes()
     }
 
-    /// Appends the ids of a word, which must not be empty.
+    /// Appends the ids of a text that is one word, taken apart.
+    pub(super) fn encode_parts(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        self.parts(text, 0, text.len(), scratch, out);
+    }
+
+    /// Appends the ids of the word `text[start..end]`, which must not be empty.
     #[inline]
-    pub(super) fn encode(&self, word: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
-        if let Some(id) = self.tokens.get(word.as_bytes()) {
-            out.push(id);
-            return;
+    pub(super) fn encode(
+        &self,
+        text: &str,
+        start: usize,
+        end: usize,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        match Key::of(text.as_bytes(), start, end) {
+            Some(key) => {
+                let hash = key.hash();
+                match scratch.recent.get(key, hash) {
+                    Some(ids) => ids.append(out),
+                    None => self.encode_short(text, start, end, key, scratch, out),
+                }
+            }
+            None => self.encode_long(text, start, end, scratch, out),
         }
+    }
+
+    /// Appends the ids of a word that was not met lately.
+    fn encode_short(
+        &self,
+        text: &str,
+        start: usize,
+        end: usize,
+        key: Key,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        let before = out.len();
+        let hash = key.hash();
+        let word = &text[start..end];
+        match self.tokens.get(key, hash) {
+            Some(id) => out.push(id),
+            None if word.is_ascii() => out.extend_from_slice(self.by_rule(word, scratch)),
+            None => self.parts(text, start, end, scratch, out),
+        }
+        if let Some(few) = FewIds::of(&out[before..]) {
+            scratch.recent.put(key, hash, few);
+        }
+    }
+
+    /// Appends the ids of a word without a key.
+    fn encode_long(
+        &self,
+        text: &str,
+        start: usize,
+        end: usize,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        let word = &text[start..end];
+        match self.tokens.get_long(word.as_bytes()) {
+            Some(id) => out.push(id),
+            None if word.len() <= SHORT && word.is_ascii() => self.remembered(word, scratch, out),
+            None => self.parts(text, start, end, scratch, out),
+        }
+    }
+
+    /// Appends the ids of a word, part by part. A part is not a word: the rule alone says what it
+    /// becomes.
+    fn parts(
+        &self,
+        text: &str,
+        start: usize,
+        end: usize,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        self.joins.split(&text[start..end], |a, b| {
+            let (a, b) = (start + a, start + b);
+            let Some(key) = Key::of(text.as_bytes(), a, b) else {
+                return self.remembered(&text[a..b], scratch, out);
+            };
+            // Where a word that is a token needs no rule, a part that looks the same is another thing.
+            let key = if self.whole { key.of_part() } else { key };
+            let hash = key.hash();
+            if let Some(ids) = scratch.recent.get(key, hash) {
+                return ids.append(out);
+            }
+            let before = out.len();
+            match self.tokens.get(key, hash) {
+                Some(id) => out.push(id),
+                None => out.extend_from_slice(self.by_rule(&text[a..b], scratch)),
+            }
+            if let Some(few) = FewIds::of(&out[before..]) {
+                scratch.recent.put(key, hash, few);
+            }
+        });
+    }
+
+    /// Appends the ids that the rule gives a word without a key.
+    fn remembered(&self, word: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
         match scratch.memory.get(word.as_bytes()) {
             Ok(ids) => out.extend_from_slice(ids),
             Err(vacancy) => {
@@ -143,25 +325,37 @@ impl Bpe {
 
     /// The ids that the rule gives a word.
     fn by_rule<'s>(&self, word: &str, scratch: &'s mut Scratch) -> &'s [u32] {
-        self.start(word, &mut scratch.ids);
-        if scratch.ids.len() <= SHORT {
-            self.merge_short(&mut scratch.ids);
-        } else {
-            self.merge_long(scratch);
+        scratch.ids.clear();
+        match &self.symbols {
+            Symbols::Bytes { bytes, ascii } if word.len() <= SHORT && word.is_ascii() => {
+                scratch.short.start_ascii(word.as_bytes(), bytes, ascii);
+                self.merge_short(&mut scratch.short, word.len(), &mut scratch.ids);
+            }
+            _ => {
+                self.start(word, &mut scratch.ids);
+                match scratch.ids.len() {
+                    0 | 1 => {}
+                    count @ 2..=SHORT => {
+                        scratch.short.start(&scratch.ids, &self.pairs);
+                        scratch.ids.clear();
+                        self.merge_short(&mut scratch.short, count, &mut scratch.ids);
+                    }
+                    _ => self.merge_long(scratch),
+                }
+            }
         }
         &scratch.ids
     }
 
     /// The symbols that a word starts as.
     fn start(&self, word: &str, ids: &mut Vec<u32>) {
-        ids.clear();
         match &self.symbols {
-            Symbols::Bytes(tokens) => {
-                ids.extend(word.bytes().map(|byte| tokens[usize::from(byte)]));
+            Symbols::Bytes { bytes, .. } => {
+                ids.extend(word.bytes().map(|byte| bytes[usize::from(byte)]));
             }
             Symbols::Characters { tokens, bytes } => {
                 for c in word.chars() {
-                    if let Some(&id) = tokens.get(&c) {
+                    if let Some(id) = tokens.get(c) {
                         ids.push(id);
                     } else {
                         let mut buffer = [0; 4];
@@ -173,54 +367,59 @@ impl Bpe {
         }
     }
 
-    fn merge_short(&self, ids: &mut Vec<u32>) {
-        let mut merges = [NO_MERGE; SHORT];
-        let mut count = ids.len();
-        let symbols = &mut ids[..count.min(SHORT)];
-        let pairs = count.saturating_sub(1);
-        for (merge, pair) in merges.iter_mut().zip(symbols.windows(2)) {
-            *merge = self.pairs.get(pair[0], pair[1]);
-        }
-        let merges = &mut merges[..pairs];
+    /// Appends what becomes of the first `count` symbols, whose merges are given but for the last one.
+    fn merge_short(&self, short: &mut Short, count: usize, ids: &mut Vec<u32>) {
+        const PLACE: usize = SHORT - 1;
+        let Short { symbols, merges } = short;
+        let width = count.next_multiple_of(BLOCK).min(SHORT);
+        merges[count - 1..width].fill(NO_MERGE);
+        // A bit for each symbol that is there.
+        let mut there = u64::MAX >> (SHORT - count);
         loop {
-            let mut lowest = NO_RANK;
-            let mut at = 0;
-            for (i, merge) in merges[..count.saturating_sub(1)].iter().enumerate() {
-                if merge.rank < lowest {
-                    (lowest, at) = (merge.rank, i);
-                }
-            }
-            if lowest == NO_RANK {
+            let lowest = lowest(&merges[..width]);
+            if lowest == NO_MERGE {
                 break;
             }
-            symbols[at] = merges[at].id;
-            symbols.copy_within(at + 2..count, at + 1);
-            merges.copy_within(at + 1..count - 1, at);
-            count -= 1;
-            if at > 0 {
-                merges[at - 1] = self.pairs.get(symbols[at - 1], symbols[at]);
+            let at = lowest as usize & PLACE;
+            symbols[at] = self.pairs.id(lowest as u32 >> PLACE_BITS);
+            // The symbol behind is there, since the pair was.
+            let behind = there & (u64::MAX << at << 1);
+            let right = behind.trailing_zeros() as usize & PLACE;
+            there &= !(1 << right);
+            merges[right] = NO_MERGE;
+            let behind = behind & (behind - 1);
+            merges[at] = NO_MERGE;
+            if behind != 0 {
+                let next = behind.trailing_zeros() as usize & PLACE;
+                merges[at] = merge_at(self.pairs.rank(symbols[at], symbols[next]), at as u32);
             }
-            if at + 1 < count {
-                merges[at] = self.pairs.get(symbols[at], symbols[at + 1]);
+            let before = there & !(u64::MAX << at);
+            if before != 0 {
+                let previous = before.ilog2() as usize & PLACE;
+                let rank = self.pairs.rank(symbols[previous], symbols[at]);
+                merges[previous] = merge_at(rank, previous as u32);
             }
         }
-        ids.truncate(count);
+        while there != 0 {
+            ids.push(symbols[there.trailing_zeros() as usize & PLACE]);
+            there &= there - 1;
+        }
     }
 
-    /// The same with a heap of pairs by rank and place. A pair in the heap whose symbols have changed
-    /// since is known by its rank, which is no longer that of its place.
+    /// The same for `ids`, with a heap of pairs by rank and place. A pair in the heap whose symbols
+    /// have changed since is known by its rank, which is no longer that of its place.
     fn merge_long(&self, scratch: &mut Scratch) {
         let Scratch {
             ids,
-            merges,
+            ranks,
             links,
             heap,
             ..
         } = scratch;
         let count = ids.len();
-        merges.clear();
-        merges.extend(ids.windows(2).map(|pair| self.pairs.get(pair[0], pair[1])));
-        merges.push(NO_MERGE);
+        ranks.clear();
+        ranks.extend(ids.windows(2).map(|pair| self.pairs.rank(pair[0], pair[1])));
+        ranks.push(NO_RANK);
         links.clear();
         links.extend((0..count).map(|i| Link {
             previous: if i == 0 { NONE } else { i as u32 - 1 },
@@ -228,34 +427,35 @@ impl Bpe {
         }));
         heap.clear();
         heap.extend(
-            (0..)
-                .zip(merges.iter())
-                .filter(|(_, merge)| merge.rank != NO_RANK)
-                .map(|(at, merge)| Reverse((merge.rank, at))),
+            ranks
+                .iter()
+                .zip(0..)
+                .filter(|(rank, _)| **rank != NO_RANK)
+                .map(|(rank, at)| Reverse((*rank, at))),
         );
         while let Some(Reverse((rank, place))) = heap.pop() {
             let at = place as usize;
-            if merges[at].rank != rank {
+            if ranks[at] != rank {
                 continue;
             }
             let right = links[at].next as usize;
-            ids[at] = merges[at].id;
+            ids[at] = self.pairs.id(rank);
             let after = links[right].next;
             links[at].next = after;
             links[right].next = GONE;
-            merges[right] = NO_MERGE;
-            merges[at] = NO_MERGE;
+            ranks[right] = NO_RANK;
+            ranks[at] = NO_RANK;
             if after != NONE {
                 links[after as usize].previous = place;
-                merges[at] = self.pairs.get(ids[at], ids[after as usize]);
+                ranks[at] = self.pairs.rank(ids[at], ids[after as usize]);
             }
             let before = links[at].previous;
             if before != NONE {
-                merges[before as usize] = self.pairs.get(ids[before as usize], ids[at]);
+                ranks[before as usize] = self.pairs.rank(ids[before as usize], ids[at]);
             }
             for changed in [place, before] {
-                if changed != NONE && merges[changed as usize].rank != NO_RANK {
-                    heap.push(Reverse((merges[changed as usize].rank, changed)));
+                if changed != NONE && ranks[changed as usize] != NO_RANK {
+                    heap.push(Reverse((ranks[changed as usize], changed)));
                 }
             }
         }
@@ -265,4 +465,39 @@ impl Bpe {
             links[index - 1].next != GONE
         });
     }
+}
+
+fn check_sizes(rules: &[Rule], tokens: &[(Box<str>, u32)]) -> Result<(), Refusal> {
+    if tokens.len() >= MOST_IDS as usize || tokens.iter().any(|(_, id)| *id >= MOST_IDS) {
+        return Err(Refusal::new("the vocabulary has ids from 2^24 on".into()));
+    }
+    if rules.len() >= MOST_MERGES {
+        return Err(Refusal::new("the model has too many merges".into()));
+    }
+    Ok(())
+}
+
+/// A rank and a place in one number; ranks have at most 21 bits.
+#[inline]
+fn merge_at(rank: u32, place: u32) -> i32 {
+    if rank == NO_RANK {
+        NO_MERGE
+    } else {
+        (rank << PLACE_BITS | place) as i32
+    }
+}
+
+/// Merges are compared in blocks of as many.
+const BLOCK: usize = 8;
+
+#[inline]
+fn lowest(merges: &[i32]) -> i32 {
+    let (blocks, _) = merges.as_chunks::<BLOCK>();
+    let mut lowest = [NO_MERGE; BLOCK];
+    for block in blocks {
+        for (low, merge) in lowest.iter_mut().zip(block) {
+            *low = (*low).min(*merge);
+        }
+    }
+    lowest.into_iter().fold(NO_MERGE, i32::min)
 }

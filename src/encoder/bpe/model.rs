@@ -6,15 +6,17 @@
 //! change the rule (dropout, affixes, a missing byte) is refused with its name.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 
+use super::Bpe;
+use super::characters::Characters;
+use super::joins::Joins;
 use super::pairs::Rule;
-use super::{Bpe, Symbols};
 use crate::encoder::Refusal;
 
 /// The model of a backend, as its JSON spells it.
@@ -57,24 +59,27 @@ impl<'j> Model<'j> {
                 None => return Err(no_token(byte)),
             }
         }
-        let spelled: HashMap<char, u8> = alphabet.into_iter().zip(0..=255).collect();
-        // A token with other letters is out of reach, and so is one that is no text.
-        let words = self.vocab.0.iter().filter_map(|(token, id)| {
-            let word: Option<Vec<u8>> = token.chars().map(|c| spelled.get(&c).copied()).collect();
-            let word = String::from_utf8(word?).ok()?;
-            (!word.is_empty()).then(|| (word.into(), *id))
+        let spelled = Characters::new(alphabet.into_iter().zip(0..=255));
+        let rules = self.rules(&ids)?;
+        // A token with other letters is out of reach.
+        let spell = |c| spelled.get(c).map(|byte| byte as u8);
+        let tokens = self.vocab.0.iter().filter_map(|(token, id)| {
+            let word: Option<Vec<u8>> = token.chars().map(spell).collect();
+            Some((word.filter(|word| !word.is_empty())?, *id))
         });
-        Bpe::new(
-            Symbols::Bytes(bytes),
-            self.rules(&ids)?,
-            words.collect(),
-            self.ignore_merges,
-        )
+        let tokens: Vec<(Vec<u8>, u32)> = tokens.collect();
+        let joins = joins(&rules, tokens.iter().map(|(word, id)| (&**word, *id)));
+        // And so is a word that is no text.
+        let words = tokens.into_iter().filter_map(|(word, id)| {
+            let word = String::from_utf8(word).ok()?;
+            Some((word.into(), id))
+        });
+        let words = words.collect();
+        Bpe::of_bytes(bytes, rules, joins, words, self.ignore_merges)
     }
 
-    /// The model of a pipeline that hands over characters, with the pairs of characters that occur in
-    /// the result of some merge (see [`Joins`]).
-    pub(in crate::encoder) fn characters(&self) -> Result<(Bpe, Joins), Refusal> {
+    /// The model of a pipeline that hands over characters.
+    pub(in crate::encoder) fn characters(&self) -> Result<Bpe, Refusal> {
         self.check()?;
         if !self.byte_fallback {
             return Err(Refusal::new(
@@ -102,27 +107,21 @@ impl<'j> Model<'j> {
                 "a merge has a token that spells a byte".into(),
             ));
         }
-        let mut tokens = HashMap::new();
-        for (token, id) in &self.vocab.0 {
+        let tokens = Characters::new(self.vocab.0.iter().filter_map(|(token, id)| {
             let mut chars = token.chars();
-            if let (Some(c), None) = (chars.next(), chars.next()) {
-                tokens.insert(c, *id);
+            match (chars.next(), chars.next()) {
+                (Some(c), None) => Some((c, *id)),
+                _ => None,
             }
-        }
-        let mut joins = Joins::default();
-        for (left, right) in &self.merges.0 {
-            joins.add(left, right);
-        }
+        }));
         let words = self.vocab.0.iter();
         let words = words.filter(|(token, _)| !token.is_empty());
+        let joins = joins(
+            &rules,
+            words.clone().map(|(token, id)| (token.as_bytes(), *id)),
+        );
         let words = words.map(|(token, id)| (token.as_ref().into(), *id));
-        let bpe = Bpe::new(
-            Symbols::Characters { tokens, bytes },
-            rules,
-            words.collect(),
-            false,
-        )?;
-        Ok((bpe, joins))
+        Bpe::of_characters(tokens, bytes, rules, joins, words.collect())
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -162,66 +161,16 @@ impl<'j> Model<'j> {
     }
 }
 
+/// What the results of the rules join, found among the tokens.
+fn joins<'t>(rules: &[Rule], tokens: impl Iterator<Item = (&'t [u8], u32)>) -> Joins {
+    let results: HashSet<u32> = rules.iter().map(|rule| rule.id).collect();
+    Joins::new(tokens.filter_map(|(token, id)| results.contains(&id).then_some(token)))
+}
+
 fn no_token(byte: u8) -> Refusal {
     Refusal::new(format!(
         "the vocabulary has no token for the byte {byte:#04x}"
     ))
-}
-
-/// Pairs of neighbouring characters inside results of merges.
-///
-/// No merge ever joins two characters that stand side by side in no result, so a word may be taken
-/// apart between them: each side evolves as if it were alone. Only pairs of ASCII characters and of
-/// one other, U+2581 (which sentencepiece writes for a space), are told apart; all others count as
-/// joined.
-pub(in crate::encoder) struct Joins(Box<[bool; SIDE * SIDE]>);
-
-const SIDE: usize = 129;
-const SPACE: char = '\u{2581}';
-
-impl Default for Joins {
-    fn default() -> Self {
-        Joins(Box::new([false; SIDE * SIDE]))
-    }
-}
-
-impl Joins {
-    fn index(c: char) -> Option<usize> {
-        match c {
-            SPACE => Some(128),
-            c if c.is_ascii() => Some(c as usize),
-            _ => None,
-        }
-    }
-
-    fn add(&mut self, left: &str, right: &str) {
-        let mut before: Option<char> = None;
-        for c in left.chars().chain(right.chars()) {
-            if let (Some(a), Some(b)) = (before.and_then(Self::index), Self::index(c)) {
-                self.0[a * SIDE + b] = true;
-            }
-            before = Some(c);
-        }
-    }
-
-    /// Calls `word` for each part of `text` that no merge reaches out of.
-    pub(in crate::encoder) fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
-        let mut start = 0;
-        let mut before: Option<usize> = None;
-        for (at, c) in text.char_indices() {
-            let index = Self::index(c);
-            if let (Some(a), Some(b)) = (before, index)
-                && !self.0[a * SIDE + b]
-            {
-                word(&text[start..at]);
-                start = at;
-            }
-            before = index;
-        }
-        if start < text.len() {
-            word(&text[start..]);
-        }
-    }
 }
 
 /// How byte-level vocabularies spell each byte: printable characters of Latin-1 as themselves, the
@@ -337,7 +286,7 @@ mod tests {
 
     use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-    use super::{Joins, alphabet};
+    use super::alphabet;
 
     #[test]
     fn the_alphabet_is_that_of_the_crate() {
@@ -347,15 +296,5 @@ mod tests {
         assert_eq!(alphabet()[usize::from(b' ')], 'Ġ');
         assert_eq!(alphabet()[usize::from(b'\n')], 'Ċ');
         assert_eq!(alphabet()[0xad], 'Ń');
-    }
-
-    #[test]
-    fn words_part_where_no_merge_joins() {
-        let mut joins = Joins::default();
-        joins.add("\u{2581}a", "b");
-        joins.add("b", "é");
-        let mut words = Vec::new();
-        joins.split("\u{2581}ab\u{2581}aébbéaa", |word| words.push(word));
-        assert_eq!(words, ["\u{2581}ab", "\u{2581}aéb", "béa", "a"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The merges of a BPE vocabulary: which two tokens join, in which order of preference, to what.
+//! Which two tokens merge, and into what.
 //!
 //! Most questions are answered "they do not", so that answer is the cheapest: a hash table with open
 //! addressing and four bytes a slot, small enough for a cache close to the core. A slot holds a rank
@@ -8,23 +8,8 @@
 //! Everything is read only once built, so the longest run of occupied slots, which bounds every
 //! search, is fixed by the vocabulary and not by the text.
 
-/// What two tokens become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Merge {
-    /// Lower ranks merge first.
-    pub(super) rank: u32,
-    /// The token they become.
-    pub(super) id: u32,
-}
-
-/// Rank of what does not merge.
+/// Rank of what does not merge. Lower ranks merge first.
 pub(super) const NO_RANK: u32 = u32::MAX;
-
-/// What two tokens that do not merge become.
-pub(super) const NO_MERGE: Merge = Merge {
-    rank: NO_RANK,
-    id: 0,
-};
 
 /// Two tokens and what they become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,20 +51,18 @@ impl Pairs {
         pairs
     }
 
-    /// What a pair becomes.
+    /// The rank of a pair, or [`NO_RANK`].
     #[inline]
-    pub(super) fn get(&self, left: u32, right: u32) -> Merge {
+    pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
         let (at, _) = self.find(left, right);
-        match self.slots[at] {
-            0 => NO_MERGE,
-            slot => {
-                let rank = (slot & RANK) - 1;
-                Merge {
-                    rank,
-                    id: self.rules[rank as usize].id,
-                }
-            }
-        }
+        // An empty slot is 0, and the rank below it is NO_RANK.
+        (self.slots[at] & RANK).wrapping_sub(1)
+    }
+
+    /// What the pair of a rank becomes.
+    #[inline]
+    pub(super) fn id(&self, rank: u32) -> u32 {
+        self.rules[rank as usize].id
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -111,7 +94,7 @@ impl Pairs {
 
 #[cfg(test)]
 mod tests {
-    use super::{NO_MERGE, Pairs, Rule};
+    use super::{NO_RANK, Pairs, Rule};
 
     #[test]
     fn finds_each_pair_and_the_later_of_two() {
@@ -132,15 +115,15 @@ mod tests {
         let pairs = Pairs::new(rules);
         for a in 0..300 {
             for b in 0..40 {
-                let merge = pairs.get(a, b);
+                let rank = pairs.rank(a, b);
                 if (a, b) == (7, 7) {
-                    assert_eq!((merge.rank, merge.id), (last, 1));
+                    assert_eq!((rank, pairs.id(rank)), (last, 1));
                 } else {
-                    assert_eq!((merge.rank, merge.id), (a * 40 + b, a * 1000 + b));
+                    assert_eq!((rank, pairs.id(rank)), (a * 40 + b, a * 1000 + b));
                 }
             }
-            assert_eq!(pairs.get(a, 40), NO_MERGE);
+            assert_eq!(pairs.rank(a, 40), NO_RANK);
         }
-        assert_eq!(pairs.get(u32::MAX, 0), NO_MERGE);
+        assert_eq!(pairs.rank(u32::MAX, 0), NO_RANK);
     }
 }

@@ -1,49 +1,50 @@
-//! Words whose ids are known: the tokens of the vocabulary, and words met before.
+//! Words whose ids are known: words just met, the tokens of the vocabulary, and words met before.
 //!
-//! Most words of a text are tokens themselves. [`Tokens`] finds them with one look at one slot, where
-//! keys of up to 12 bytes are compared without leaving it. [`Memory`] remembers the ids of
-//! the others. It is a cache of fixed size, owned by one call at a time: no lock, no growth. Keys
-//! are always compared, so a collision costs time only; whoever chooses words to collide gains a
-//! few steps, as searches there are bounded.
+//! Three tables, asked in this order, the smallest first:
+//!
+//! - [`Recent`]: words of up to 15 bytes with up to four ids, one cache line to look at. Most words of
+//!   a text end here.
+//! - [`Tokens`]: the words that are one token. Large, so that a new word costs a look at memory far
+//!   away: four bytes there say "no", a key beside them "yes".
+//! - [`Memory`]: the ids of longer words.
+//!
+//! The first and the last are caches of fixed size, owned by one call at a time: no lock, no growth.
+//! Keys are always compared, so a collision costs time only; whoever chooses words to collide gains
+//! a few steps, as searches there are bounded.
 
-/// A word packed for hashing and comparing.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
-    /// The word itself up to 12 bytes: with the length no two words have the same.
-    head: u64,
-    tail: u32,
-}
+/// A word of 1 to 15 bytes and its length, as one number: no two words have the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Key(u128);
 
-const LONGEST_PACKED: usize = 12;
+const LONGEST_KEY: usize = 15;
 
-#[inline]
-fn quad(bytes: &[u8], at: usize) -> u32 {
-    match bytes.get(at..at + 4) {
-        Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
-        _ => 0,
-    }
-}
-
-/// Packs a word of 1 to [`LONGEST_PACKED`] bytes; with its length, no two words have the same key.
-#[inline]
-fn pack(word: &[u8]) -> Key {
-    let n = word.len();
-    match n {
-        0..=3 => {
-            let byte = |at: usize| u64::from(word.get(at).copied().unwrap_or_default());
-            Key {
-                head: byte(0) | byte(1) << 8 | byte(2) << 16,
-                tail: 0,
-            }
+impl Key {
+    /// The key of `text[start..end]`, if it is short enough.
+    #[inline]
+    pub(super) fn of(text: &[u8], start: usize, end: usize) -> Option<Key> {
+        let length = end - start;
+        if length > LONGEST_KEY {
+            return None;
         }
-        4..=8 => Key {
-            head: u64::from(quad(word, 0)) | u64::from(quad(word, n - 4)) << 32,
-            tail: 0,
-        },
-        _ => Key {
-            head: u64::from(quad(word, 0)) | u64::from(quad(word, 4)) << 32,
-            tail: quad(word, n - 4),
-        },
+        let block = if let Some(block) = text[start..].first_chunk::<16>() {
+            u128::from_le_bytes(*block) & !(u128::MAX << (8 * length))
+        } else {
+            let mut block = [0; 16];
+            block[..length].copy_from_slice(&text[start..end]);
+            u128::from_le_bytes(block)
+        };
+        Some(Key(block | (length as u128) << 120))
+    }
+
+    /// Another key, which no word has: for the same text as a part of a word.
+    #[inline]
+    pub(super) fn of_part(self) -> Key {
+        Key(self.0 | 1 << 127)
+    }
+
+    #[inline]
+    pub(super) fn hash(self) -> u64 {
+        fold(self.0 as u64 ^ SEED, (self.0 >> 64) as u64 ^ OTHER)
     }
 }
 
@@ -58,14 +59,6 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const OTHER: u64 = 0xe703_7ed1_a0b4_28db;
 
 #[inline]
-fn hash_packed(key: Key, length: usize) -> u64 {
-    fold(
-        key.head ^ SEED,
-        (u64::from(key.tail) << 8 | length as u64) ^ OTHER,
-    )
-}
-
-#[inline]
 fn hash_long(word: &[u8]) -> u64 {
     let mut state = word.len() as u64 ^ SEED;
     let (blocks, rest) = word.as_chunks::<8>();
@@ -77,96 +70,87 @@ fn hash_long(word: &[u8]) -> u64 {
     fold(state ^ u64::from_le_bytes(last), SEED)
 }
 
-#[derive(Clone, Copy)]
-struct Slot {
-    key: Key,
-    /// Length of the word above, id below; 0 if empty. Long words hold an index into `long`.
-    value: u32,
-}
-
 const ID_BITS: u32 = 24;
-/// Ids from here on do not fit the table.
+/// Ids from here on do not fit the tables.
 pub(super) const MOST_IDS: u32 = 1 << ID_BITS;
-/// Length of words that are not packed.
-const LONG: u32 = 255;
+const ID: u32 = MOST_IDS - 1;
 
 /// The words that are one token.
 pub(super) struct Tokens {
-    slots: Box<[Slot]>,
+    /// Index of a token plus one in the low bits, bits of the hash above; 0 if empty.
+    slots: Box<[u32]>,
     shift: u32,
-    long: Vec<(Box<[u8]>, u32)>,
+    tokens: Vec<Token>,
+    long: Vec<Box<[u8]>>,
 }
 
+struct Token {
+    low: u64,
+    /// With [`LONG`] in the upper byte, the place in `long` of a word that has no key; then `low` is
+    /// its hash.
+    high: u64,
+    id: u32,
+}
+
+const LONG: u64 = 0xff << 56;
+
 impl Tokens {
-    /// A table of words and ids below [`MOST_IDS`]; words are distinct and not empty.
+    /// A table of words and ids below [`MOST_IDS`], fewer than that; words are distinct and not empty.
     pub(super) fn new(words: Vec<(Box<[u8]>, u32)>) -> Self {
         let capacity = (words.len() * 2).next_power_of_two().max(16);
-        let empty = Slot {
-            key: Key { head: 0, tail: 0 },
-            value: 0,
-        };
         let mut tokens = Tokens {
-            slots: vec![empty; capacity].into(),
+            slots: vec![0; capacity].into(),
             shift: u64::BITS - capacity.trailing_zeros(),
+            tokens: Vec::with_capacity(words.len()),
             long: Vec::new(),
         };
         for (word, id) in words {
-            let (hash, slot) = if word.len() <= LONGEST_PACKED {
-                let key = pack(&word);
-                let value = (word.len() as u32) << ID_BITS | id;
-                (hash_packed(key, word.len()), Slot { key, value })
+            let (hash, low, high) = if let Some(key) = Key::of(&word, 0, word.len()) {
+                (key.hash(), key.0 as u64, (key.0 >> 64) as u64)
             } else {
                 let hash = hash_long(&word);
-                let value = LONG << ID_BITS | tokens.long.len() as u32;
-                tokens.long.push((word, id));
-                let key = Key {
-                    head: hash,
-                    tail: 0,
-                };
-                (hash, Slot { key, value })
+                tokens.long.push(word);
+                (hash, hash, LONG | (tokens.long.len() as u64 - 1))
             };
             let mut at = tokens.first(hash);
-            while tokens.slots[at].value != 0 {
+            while tokens.slots[at] != 0 {
                 at = tokens.after(at);
             }
-            tokens.slots[at] = slot;
+            tokens.tokens.push(Token { low, high, id });
+            tokens.slots[at] = tag(hash) | tokens.tokens.len() as u32;
         }
         tokens
     }
 
-    /// The id of a word that is one token.
+    /// The id of a word that is one token, by its key and the hash of that.
     #[inline]
-    pub(super) fn get(&self, word: &[u8]) -> Option<u32> {
-        let n = word.len();
-        if n > LONGEST_PACKED {
-            return self.get_long(word);
-        }
-        let key = pack(word);
-        let mut at = self.first(hash_packed(key, n));
-        loop {
-            let slot = &self.slots[at];
-            if slot.value == 0 {
-                return None;
-            }
-            if slot.key == key && slot.value >> ID_BITS == n as u32 {
-                return Some(slot.value & (MOST_IDS - 1));
-            }
-            at = self.after(at);
-        }
+    pub(super) fn get(&self, key: Key, hash: u64) -> Option<u32> {
+        let (low, high) = (key.0 as u64, (key.0 >> 64) as u64);
+        self.find(hash, |token| token.low == low && token.high == high)
     }
 
-    fn get_long(&self, word: &[u8]) -> Option<u32> {
+    /// The same for a word that has no key.
+    pub(super) fn get_long(&self, word: &[u8]) -> Option<u32> {
         let hash = hash_long(word);
+        self.find(hash, |token| {
+            token.low == hash
+                && token.high & LONG == LONG
+                && *self.long[(token.high & !LONG) as usize] == *word
+        })
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, same: impl Fn(&Token) -> bool) -> Option<u32> {
         let mut at = self.first(hash);
         loop {
-            let slot = &self.slots[at];
-            if slot.value == 0 {
+            let slot = self.slots[at];
+            if slot == 0 {
                 return None;
             }
-            if slot.key.head == hash && slot.value >> ID_BITS == LONG {
-                let (known, id) = &self.long[(slot.value & (MOST_IDS - 1)) as usize];
-                if **known == *word {
-                    return Some(*id);
+            if slot & !ID == tag(hash) {
+                let token = &self.tokens[(slot & ID) as usize - 1];
+                if same(token) {
+                    return Some(token.id);
                 }
             }
             at = self.after(at);
@@ -174,8 +158,8 @@ impl Tokens {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let long = self.long.iter().map(|(word, _)| word.len());
-        size_of_val(&*self.slots) + size_of_val(&*self.long) + long.sum::<usize>()
+        let long = self.long.iter().map(|word| size_of_val(word) + word.len());
+        size_of_val(&*self.slots) + size_of_val(&*self.tokens) + long.sum::<usize>()
     }
 
     #[inline]
@@ -189,9 +173,70 @@ impl Tokens {
     }
 }
 
+/// The bits of a hash that a slot keeps.
+#[inline]
+fn tag(hash: u64) -> u32 {
+    hash as u32 & !ID
+}
+
+/// Up to four ids, their number in the upper byte of the first.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FewIds([u32; MOST_FEW]);
+
+const MOST_FEW: usize = 4;
+
+impl FewIds {
+    #[inline]
+    pub(super) fn of(ids: &[u32]) -> Option<Self> {
+        let mut few = [0; MOST_FEW];
+        few.get_mut(..ids.len())?.copy_from_slice(ids);
+        few[0] |= (ids.len() as u32) << ID_BITS;
+        Some(FewIds(few))
+    }
+
+    /// Appends the ids: all four are written, and what is too much is cut off.
+    #[inline]
+    pub(super) fn append(self, out: &mut Vec<u32>) {
+        let FewIds([first, b, c, d]) = self;
+        let length = out.len() + (first >> ID_BITS) as usize;
+        out.extend_from_slice(&[first & ID, b, c, d]);
+        out.truncate(length);
+    }
+}
+
+/// Words met lately: two places for each, of which the older is given up.
+pub(super) struct Recent(Vec<[(Key, FewIds); 2]>);
+
+const SETS_BITS: u32 = 12;
+
+impl Recent {
+    pub(super) fn new() -> Self {
+        Recent(vec![Default::default(); 1 << SETS_BITS])
+    }
+
+    #[inline]
+    pub(super) fn get(&self, key: Key, hash: u64) -> Option<FewIds> {
+        let [new, old] = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        if new.0 == key {
+            Some(new.1)
+        } else if old.0 == key {
+            Some(old.1)
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, key: Key, hash: u64, ids: FewIds) {
+        let [new, old] = &mut self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        *old = *new;
+        *new = (key, ids);
+    }
+}
+
 /// Words up to this length are remembered: longer ones are rarely met again.
 const LONGEST_REMEMBERED: usize = 64;
-const SLOTS: usize = 1 << 14;
+const SLOTS: usize = 1 << 13;
 const MOST_ENTRIES: usize = SLOTS / 2;
 const LONGEST_SEARCH: usize = 8;
 
@@ -278,12 +323,19 @@ pub(super) struct Vacancy(Option<(usize, u64)>);
 
 #[cfg(test)]
 mod tests {
-    use super::{Memory, Tokens};
+    use super::{FewIds, Key, Memory, Recent, Tokens};
 
     fn word(n: u32) -> Box<[u8]> {
         let text = format!("{n:b}");
         let bytes = text.as_bytes();
         bytes[bytes.len().saturating_sub(1 + n as usize % 20)..].into()
+    }
+
+    fn get(tokens: &Tokens, word: &[u8]) -> Option<u32> {
+        match Key::of(word, 0, word.len()) {
+            Some(key) => tokens.get(key, key.hash()),
+            None => tokens.get_long(word),
+        }
     }
 
     #[test]
@@ -296,10 +348,10 @@ mod tests {
         words.dedup();
         let tokens = Tokens::new(words.iter().cloned().zip(5..).collect());
         for (word, id) in words.iter().zip(5..) {
-            assert_eq!(tokens.get(word), Some(id));
+            assert_eq!(get(&tokens, word), Some(id));
             for other in [[word, &b"\0"[..]].concat(), [b"x", &**word].concat()] {
                 assert_eq!(
-                    tokens.get(&other),
+                    get(&tokens, &other),
                     None.or(words
                         .binary_search(&other.clone().into())
                         .ok()
@@ -307,7 +359,37 @@ mod tests {
                 );
             }
         }
-        assert_eq!(tokens.get(&[0, 0, 0]), None);
+        assert_eq!(get(&tokens, &[0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_key_depends_on_the_word_alone() {
+        let text = b"0123456789abcdefghijklmnopqrstuvwxyz\0\0\0";
+        for start in 0..text.len() {
+            for end in start + 1..=text.len() {
+                let word = &text[start..end];
+                assert_eq!(Key::of(text, start, end), Key::of(word, 0, word.len()));
+                assert_eq!(Key::of(text, start, end).is_some(), word.len() <= 15);
+            }
+        }
+        assert_ne!(Key::of(b"\0", 0, 1), Key::of(b"\0\0", 0, 2));
+    }
+
+    #[test]
+    fn the_latest_words_are_known() {
+        let mut recent = Recent::new();
+        for n in 0..40_000_u32 {
+            let word = n.to_le_bytes();
+            let key = Key::of(&word, 0, 4).expect("short");
+            assert!(recent.get(key, key.hash()).is_none());
+            let ids: Vec<u32> = (0..1 + n % 4).map(|i| n + i).collect();
+            recent.put(key, key.hash(), FewIds::of(&ids).expect("few"));
+            let mut out = vec![9];
+            let known = recent.get(key, key.hash()).expect("just met");
+            known.append(&mut out);
+            assert_eq!(out[1..], ids);
+        }
+        assert!(FewIds::of(&[1; 5]).is_none());
     }
 
     #[test]

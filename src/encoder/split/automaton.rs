@@ -8,7 +8,8 @@
 //! nothing extra: the position is passed over the look or dropped at that moment. All of this needs
 //! is that the pattern looks at nothing else, which its syntax guarantees.
 //!
-//! Matching costs one table lookup per character, with no backtracking and no worst case.
+//! Matching costs one table lookup per character, with no backtracking and no worst case; for ASCII
+//! characters the lookup of the class is part of it.
 
 use std::collections::HashMap;
 
@@ -38,18 +39,21 @@ enum Step {
 const MOST_STATES: usize = 4096;
 const MOST_STEPS: usize = 8192;
 
-/// In an entry of the table: the text read so far is a match.
-const MATCH: u32 = 1 << 31;
+/// In an entry of a table: the text read so far is a match. The rest is the next state.
+const MATCH: u16 = 1 << 15;
 /// The state in which nothing can match any more.
-const DEAD: usize = 0;
+const DEAD: u16 = 0;
+/// The state in which nothing has been read.
+const START: u16 = 1;
 
 /// The automaton of one pattern.
 #[derive(Debug)]
 pub(super) struct Automaton {
-    /// A row per state and an entry per class, the last being the end of the text. An entry is the
-    /// place where the row of the next state begins.
-    table: Vec<u32>,
+    /// A row per state and an entry per class, the last being the end of the text.
+    classes: Vec<u16>,
     width: usize,
+    /// A row per state and an entry per ASCII character.
+    ascii: Vec<[u16; 128]>,
 }
 
 impl Automaton {
@@ -83,17 +87,24 @@ impl Automaton {
                         ));
                     }
                 };
-                // At most 4096 rows of 257 entries.
-                let row = (id * width) as u32;
-                table.push(if matched { row | MATCH } else { row });
+                // There are 4096 states at most.
+                let id = id as u16;
+                table.push(if matched { id | MATCH } else { id });
             }
             at += 1;
         }
-        let automaton = Automaton { table, width };
-        if automaton.table[width..2 * width]
-            .iter()
-            .any(|entry| entry & MATCH != 0)
-        {
+        let mut ascii = vec![[0; 128]; states.len()];
+        for (row, of_classes) in ascii.iter_mut().zip(table.chunks(width)) {
+            for (entry, byte) in row.iter_mut().zip(0..) {
+                *entry = of_classes[usize::from(classes.of_ascii(byte))];
+            }
+        }
+        let automaton = Automaton {
+            classes: table,
+            width,
+            ascii,
+        };
+        if automaton.row(START).iter().any(|entry| entry & MATCH != 0) {
             return Err(Refusal::new(
                 "the split pattern matches the empty text".into(),
             ));
@@ -101,35 +112,37 @@ impl Automaton {
         Ok(automaton)
     }
 
+    fn row(&self, state: u16) -> &[u16] {
+        &self.classes[usize::from(state) * self.width..][..self.width]
+    }
+
     /// Where the match that starts at `from` ends.
     #[inline]
     pub(super) fn longest(&self, classes: &Classes, text: &str, from: usize) -> Option<usize> {
         let bytes = text.as_bytes();
         let mut at = from;
-        // The row of the first state comes after that of the dead one.
-        let mut row = self.width;
-        let mut end = None;
+        let mut state = START;
+        // No match is empty, so `from` stands for none.
+        let mut end = from;
         while let Some(&byte) = bytes.get(at) {
-            let (class, length) = if byte < 128 {
-                (classes.of_ascii(byte), 1)
+            let (entry, length) = if byte < 128 {
+                (self.ascii[usize::from(state)][usize::from(byte)], 1)
             } else {
                 let c = text[at..].chars().next().unwrap_or_default();
-                (classes.of_char(c), c.len_utf8())
+                let class = usize::from(classes.of_char(c));
+                (self.row(state)[class], c.len_utf8())
             };
-            let entry = self.table[row + usize::from(class)];
-            if entry & MATCH != 0 {
-                end = Some(at);
-            }
-            row = (entry & !MATCH) as usize;
-            if row == DEAD {
-                return end;
+            end = if entry & MATCH == 0 { end } else { at };
+            state = entry & !MATCH;
+            if state == DEAD {
+                return (end > from).then_some(end);
             }
             at += length;
         }
-        if self.table[row + self.width - 1] & MATCH != 0 {
-            end = Some(at);
+        if self.row(state)[self.width - 1] & MATCH != 0 {
+            end = at;
         }
-        end
+        (end > from).then_some(end)
     }
 }
 
