@@ -4,8 +4,11 @@
 //! whitespace as far as the piece before, and `rstrip` the end right. What lies between is plain. The
 //! arithmetic is the crate's own, with its consequences: a token inside whitespace that an `rstrip`
 //! token swallowed makes text count twice (see `cuts`, *Tangled*).
+//!
+//! Few bytes begin a token, so most of a text is passed over by a filter: that of the automaton where
+//! tokens begin with at most three different bytes, else a table of their first two ([`Begins`]).
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, Match, MatchKind, StartKind};
 
 use super::Refusal;
 
@@ -21,7 +24,48 @@ pub(super) enum Piece {
 /// The added tokens of one scan.
 pub(super) struct AddedTokens {
     automaton: AhoCorasick,
+    begins: Option<Begins>,
     tokens: Vec<Token>,
+}
+
+/// The pairs of bytes that tokens begin with, a bit for each; a token of one byte begins with any pair
+/// that begins with it.
+struct Begins(Box<[[u64; 4]; 256]>);
+
+impl Begins {
+    /// None if the automaton's own filter is better.
+    fn of(contents: &[&str]) -> Option<Self> {
+        /// With more first bytes than this the automaton has no filter.
+        const FILTERED: usize = 3;
+        let mut begins = Begins(Box::new([[0; 4]; 256]));
+        for content in contents {
+            match *content.as_bytes() {
+                [] => {}
+                [only] => begins.0[usize::from(only)] = [u64::MAX; 4],
+                [first, second, ..] => {
+                    let row: &mut [u64; 4] = &mut begins.0[usize::from(first)];
+                    row[usize::from(second) / 64] |= 1 << (second % 64);
+                }
+            }
+        }
+        let firsts = begins.0.iter().filter(|row| **row != [0; 4]).count();
+        (firsts > FILTERED).then_some(begins)
+    }
+
+    /// The first place in `bytes` where a token may begin.
+    #[inline]
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        let begin = |first: u8, second: u8| {
+            let row = &self.0[usize::from(first)];
+            row[usize::from(second) / 64] >> (second % 64) & 1 == 1
+        };
+        let pairs = bytes.windows(2).position(|pair| begin(pair[0], pair[1]));
+        // The last byte may be a token of one byte, which any second byte stands for.
+        pairs.or_else(|| {
+            let last = bytes.len().checked_sub(1)?;
+            begin(bytes[last], 0).then_some(last)
+        })
+    }
 }
 
 /// An added token, with what its scan needs to know.
@@ -51,12 +95,29 @@ impl AddedTokens {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .start_kind(StartKind::Both)
             .build(tokens.iter().map(|(content, _)| content))
             .map_err(|e| Refusal::new(format!("there is no automaton over added tokens: {e}")))?;
         Ok(Some(AddedTokens {
             automaton,
+            begins: Begins::of(&contents),
             tokens: tokens.into_iter().map(|(_, token)| token).collect(),
         }))
+    }
+
+    /// The first match from `from` on, the longest of those that begin there.
+    fn find(&self, text: &str, mut from: usize) -> Option<Match> {
+        let Some(begins) = &self.begins else {
+            return self.automaton.find(Input::new(text).range(from..));
+        };
+        loop {
+            from += begins.find(&text.as_bytes()[from..])?;
+            let here = Input::new(text).range(from..).anchored(Anchored::Yes);
+            if let Some(found) = self.automaton.find(here) {
+                return Some(found);
+            }
+            from += 1;
+        }
     }
 
     /// Calls `piece` with every part of `text`, left to right.
@@ -66,7 +127,9 @@ impl AddedTokens {
         mut piece: impl FnMut(Piece),
     ) -> Result<(), Contradiction> {
         let mut floor = 0;
-        for found in self.automaton.find_iter(text) {
+        let mut from = 0;
+        while let Some(found) = self.find(text, from) {
+            from = found.end();
             let token = self.tokens[found.pattern().as_usize()];
             let (mut start, mut end) = (found.start(), found.end());
             if token.lstrip {
@@ -91,5 +154,41 @@ impl AddedTokens {
             piece(Piece::Plain(floor, text.len()));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AddedTokens, Piece, Token};
+
+    #[test]
+    fn both_filters_find_the_same() {
+        let plain = Token {
+            id: 0,
+            lstrip: false,
+            rstrip: false,
+        };
+        let scan = |contents: &[&str], text: &str| {
+            let tokens = contents.iter().zip(0..);
+            let tokens = tokens.map(|(c, id)| ((*c).to_owned(), Token { id, ..plain }));
+            let tokens = AddedTokens::new(tokens.collect()).ok().flatten();
+            let tokens = tokens.expect("tokens");
+            let mut pieces = Vec::new();
+            let scanned = tokens.scan(text, |piece| pieces.push(piece));
+            assert!(scanned.is_ok());
+            (tokens.begins.is_some(), pieces)
+        };
+        let few = ["<a>", "<a><b>", "\n\n", "\n\n\n", "é!"];
+        let more = [&few[..], &["[x]", "{}", "~~", "("]].concat();
+        let unit = ["<a>", "<b>", "<", "\n", "é", "!", "a", "é!"];
+        for number in 0..unit.len().pow(4) {
+            let part = |place: u32| unit[number / unit.len().pow(place) % unit.len()];
+            let text: String = (0..4).map(part).collect();
+            let want = scan(&few, &text);
+            assert!(!want.0);
+            assert_eq!(scan(&more, &text), (true, want.1), "{text:?}");
+        }
+        let pieces = [Piece::Plain(0, 1), Piece::Token(7), Piece::Token(8)];
+        assert_eq!(scan(&more, "a~~(").1, pieces);
     }
 }

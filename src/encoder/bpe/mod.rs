@@ -28,10 +28,8 @@ use std::collections::BinaryHeap;
 use characters::Characters;
 use joins::Joins;
 pub(super) use model::Model;
-use pairs::{MOST_MERGES, NO_RANK, Pairs, Rule};
-use words::{FewIds, Key, MOST_IDS, Memory, Recent, Tokens};
-
-use super::Refusal;
+use pairs::{NO_RANK, Pairs, Rule};
+use words::{FewIds, Key, Memory, Recent, Tokens};
 
 /// A vocabulary with its merges.
 pub(super) struct Bpe {
@@ -155,15 +153,14 @@ impl Bpe {
         joins: Joins,
         tokens: Vec<(Box<str>, u32)>,
         whole: bool,
-    ) -> Result<Self, Refusal> {
-        check_sizes(&rules, &tokens)?;
+    ) -> Self {
         let pairs = Pairs::new(rules);
         let mut ascii = Box::new([NO_RANK; ASCII * ASCII]);
         for (at, rank) in ascii.iter_mut().enumerate() {
             *rank = pairs.rank(bytes[at / ASCII], bytes[at % ASCII]);
         }
         let symbols = Symbols::Bytes { bytes, ascii };
-        Ok(Self::of(symbols, pairs, joins, tokens, whole))
+        Self::of(symbols, pairs, joins, tokens, whole)
     }
 
     /// Words are given as characters.
@@ -173,10 +170,9 @@ impl Bpe {
         rules: Vec<Rule>,
         joins: Joins,
         words: Vec<(Box<str>, u32)>,
-    ) -> Result<Self, Refusal> {
-        check_sizes(&rules, &words)?;
+    ) -> Self {
         let symbols = Symbols::Characters { tokens, bytes };
-        Ok(Self::of(symbols, Pairs::new(rules), joins, words, false))
+        Self::of(symbols, Pairs::new(rules), joins, words, false)
     }
 
     fn of(
@@ -465,16 +461,6 @@ impl Bpe {
             links[index - 1].next != GONE
         });
     }
-}
-
-fn check_sizes(rules: &[Rule], tokens: &[(Box<str>, u32)]) -> Result<(), Refusal> {
-    if tokens.len() >= MOST_IDS as usize || tokens.iter().any(|(_, id)| *id >= MOST_IDS) {
-        return Err(Refusal::new("the vocabulary has ids from 2^24 on".into()));
-    }
-    if rules.len() >= MOST_MERGES {
-        return Err(Refusal::new("the model has too many merges".into()));
-    }
-    Ok(())
 }
 
 /// A rank and a place in one number; ranks have at most 21 bits.

@@ -6,8 +6,9 @@
 //! change the rule (dropout, affixes, a missing byte) is refused with its name.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
@@ -16,7 +17,8 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use super::Bpe;
 use super::characters::Characters;
 use super::joins::Joins;
-use super::pairs::Rule;
+use super::pairs::{MOST_MERGES, Rule};
+use super::words::{MOST_IDS, WordHasher};
 use crate::encoder::Refusal;
 
 /// The model of a backend, as its JSON spells it.
@@ -40,6 +42,9 @@ pub(in crate::encoder) struct Model<'j> {
 
 /// Tokens with their ids, in the order of the file.
 struct Vocabulary<'j>(Vec<(Cow<'j, str>, u32)>);
+
+/// Tokens to ids.
+type Ids<'m> = HashMap<&'m str, u32, BuildHasherDefault<WordHasher>>;
 
 /// Pairs of tokens, by rank.
 struct Merges<'j>(Vec<(Cow<'j, str>, Cow<'j, str>)>);
@@ -75,7 +80,13 @@ impl<'j> Model<'j> {
             Some((word.into(), id))
         });
         let words = words.collect();
-        Bpe::of_bytes(bytes, rules, joins, words, self.ignore_merges)
+        Ok(Bpe::of_bytes(
+            bytes,
+            rules,
+            joins,
+            words,
+            self.ignore_merges,
+        ))
     }
 
     /// The model of a pipeline that hands over characters.
@@ -121,7 +132,13 @@ impl<'j> Model<'j> {
             words.clone().map(|(token, id)| (token.as_bytes(), *id)),
         );
         let words = words.map(|(token, id)| (token.as_ref().into(), *id));
-        Bpe::of_characters(tokens, bytes, rules, joins, words.collect())
+        Ok(Bpe::of_characters(
+            tokens,
+            bytes,
+            rules,
+            joins,
+            words.collect(),
+        ))
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -130,17 +147,23 @@ impl<'j> Model<'j> {
             Err(Refusal::new("the model drops merges at random".into()))
         } else if affix(&self.continuing_subword_prefix) || affix(&self.end_of_word_suffix) {
             Err(Refusal::new("the model marks parts of words".into()))
+        } else if self.vocab.0.len() >= MOST_IDS as usize
+            || self.vocab.0.iter().any(|(_, id)| *id >= MOST_IDS)
+        {
+            Err(Refusal::new("the vocabulary has ids from 2^24 on".into()))
+        } else if self.merges.0.len() >= MOST_MERGES {
+            Err(Refusal::new("the model has too many merges".into()))
         } else {
             Ok(())
         }
     }
 
-    fn ids(&self) -> HashMap<&str, u32> {
+    fn ids(&self) -> Ids<'_> {
         let tokens = self.vocab.0.iter();
         tokens.map(|(token, id)| (token.as_ref(), *id)).collect()
     }
 
-    fn rules(&self, ids: &HashMap<&str, u32>) -> Result<Vec<Rule>, Refusal> {
+    fn rules(&self, ids: &Ids<'_>) -> Result<Vec<Rule>, Refusal> {
         let id = |token: &str| {
             ids.get(token)
                 .copied()
@@ -163,8 +186,13 @@ impl<'j> Model<'j> {
 
 /// What the results of the rules join, found among the tokens.
 fn joins<'t>(rules: &[Rule], tokens: impl Iterator<Item = (&'t [u8], u32)>) -> Joins {
-    let results: HashSet<u32> = rules.iter().map(|rule| rule.id).collect();
-    Joins::new(tokens.filter_map(|(token, id)| results.contains(&id).then_some(token)))
+    let most = rules.iter().map(|rule| rule.id as usize + 1).max();
+    let mut results = vec![false; most.unwrap_or(0)];
+    for rule in rules {
+        results[rule.id as usize] = true;
+    }
+    let is_result = |id: u32| results.get(id as usize).copied().unwrap_or(false);
+    Joins::new(tokens.filter_map(|(token, id)| is_result(id).then_some(token)))
 }
 
 fn no_token(byte: u8) -> Refusal {

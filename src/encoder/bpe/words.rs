@@ -12,6 +12,8 @@
 //! Keys are always compared, so a collision costs time only; whoever chooses words to collide gains
 //! a few steps, as searches there are bounded.
 
+use std::hash::Hasher;
+
 /// A word of 1 to 15 bytes and its length, as one number: no two words have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Key(u128);
@@ -68,6 +70,26 @@ fn hash_long(word: &[u8]) -> u64 {
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     fold(state ^ u64::from_le_bytes(last), SEED)
+}
+
+/// Hashes one string, for maps that are built while loading.
+///
+/// The hasher of the standard library makes it hard to choose strings that collide, and takes several
+/// times as long; strings of a vocabulary are its owner's.
+#[derive(Default)]
+pub(super) struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 ^= hash_long(bytes);
+    }
+
+    /// What ends a string, where several are hashed.
+    fn write_u8(&mut self, _: u8) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 const ID_BITS: u32 = 24;
