@@ -3,8 +3,8 @@
 - `turns`: one conversation, turn by turn, each call the first of its turn; every engine in a process of its own. A
   table of milliseconds by length of the history, the whole episode, and at how many turns the ids are those of
   transformers; and a picture of every turn, `peers.png`, if matplotlib is there.
-- `encode`: MB of text a second of CPU time, on the first 4 KB after loading and on later ones that were not seen
-  before. Every text's ids are compared.
+- `encode`: MB of text a second of CPU time, on the first 4 KB after loading and, by kind, on later ones that were not
+  seen before. Every text's ids are compared with those of transformers.
 
 `pip install .[peers]` installs what can live beside transformers. The pre-release of `tokenizers` cannot: install it
 into a folder (`pip install --no-deps --pre --target DIR tokenizers==1.0.0rc3`), to be named in
@@ -155,17 +155,21 @@ def child_turns(engine: str, conversation: Path) -> dict[str, Any]:
     return {"ms": milliseconds, "ids": ids}
 
 
-def child_encode(engine: str, model: Path, kind: str) -> dict[str, Any]:
-    """MB/s on the first piece and on later ones, and what the ids were."""
+def child_encode(engine: str, model: Path, kinds: list[str]) -> dict[str, Any]:
+    """MB/s on the first piece of all and on later ones by kind, and what the ids were."""
     encode = ENCODE[engine](model)
-    warm, timed = texts.split(texts.KINDS[kind]())
-    speeds, ids = [], []
-    for text in [*warm, *timed]:
-        start = time.process_time()
-        got = encode(text)
-        speeds.append(len(text.encode()) * 1e-6 / max(time.process_time() - start, 1e-9))
-        ids.append(checksum(got))
-    return {"first": speeds[0], "later": median(speeds[len(warm) :]), "ids": ids}
+    result: dict[str, Any] = {"first": None, "later": {}, "ids": []}
+    for kind in kinds:
+        warm, timed = texts.split(texts.KINDS[kind]())
+        speeds = []
+        for text in [*warm, *timed]:
+            start = time.process_time()
+            got = encode(text)
+            speeds.append(len(text.encode()) * 1e-6 / max(time.process_time() - start, 1e-9))
+            result["ids"].append(checksum(got))
+        result["first"] = result["first"] or speeds[0]
+        result["later"][kind] = median(speeds[len(warm) :])
+    return result
 
 
 # --- all of them ---
@@ -207,11 +211,11 @@ def run(engine: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def table_turns(engines: dict[str, str], picture: Path) -> None:
+def table_turns(engines: dict[str, str], picture: Path, turns: int) -> None:
     import replays  # noqa: PLC0415  # needs transformers
 
-    given = replays.chosen(max(LENGTHS))
-    ends = given.recording.asks()[: max(LENGTHS)]
+    given = replays.chosen(turns)
+    ends = given.recording.asks()[:turns]
     with tempfile.TemporaryDirectory() as folder:
         conversation, rendered = Path(folder) / "conversation.json", Path(folder) / "rendered.json"
         record = {"model": str(given.model), "messages": given.recording.messages, "tools": given.recording.tools}
@@ -225,8 +229,8 @@ def table_turns(engines: dict[str, str], picture: Path) -> None:
                 made.append(tok.apply_chat_template(messages, tokenize=False, **keywords))
             rendered.write_text(json.dumps(made), encoding="utf-8")
         results = {engine: run(engine, "--child-turns", engine, str(conversation)) for engine in engines}
-    print(f"\n## {given.name}: ms a turn, median of five turns around it\n")
-    lengths = [n for n in LENGTHS if n <= len(ends)]
+    print(f"\n## {given.name}: ms a turn, median of the last five turns\n")
+    lengths = [n for n in LENGTHS if n <= len(ends)] or [len(ends)]
     print(f"| engine | version | {' | '.join(map(str, lengths))} | episode, s | turns with the ids of transformers |")
     print("|---|---|" + "---|" * (len(lengths) + 2))
     series = {}
@@ -264,23 +268,21 @@ def draw(series: dict[str, list[float]], picture: Path) -> None:
 
 def table_encode(engines: dict[str, str], models: list[str], kinds: list[str]) -> None:
     folder = Path(os.environ.get("TURNTRIE_MODELS", "models"))
-    print("\n## MB a second of CPU time, first 4 KB / later ones not seen before\n")
-    print(f"| model | engine | {' | '.join(kinds)} | ids of transformers |")
-    print("|---|---|" + "---|" * (len(kinds) + 1))
+    print("\n## MB a second of CPU time: the first 4 KB after loading, and later ones not seen before\n")
+    print(f"| model | engine | version | first, {kinds[0]} | {' | '.join(kinds)} | ids of transformers |")
+    print("|---|---|---|---|" + "---|" * (len(kinds) + 1))
     for model in [folder / name for name in models if (folder / name).is_dir()]:
-        want = {}
+        want = None
         for engine in (engine for engine in engines if engine in ENCODE):
-            cells, equal, total = [], 0, 0
-            for kind in kinds:
-                result = run(engine, "--child-encode", engine, str(model), kind)
-                if isinstance(result, str):
-                    cells.append(f"failed: {result}")
-                    continue
-                want.setdefault(kind, result["ids"])
-                equal += sum(a == b for a, b in zip(result["ids"], want[kind], strict=True))
-                total += len(result["ids"])
-                cells.append(f"{result['first']:.1f} / {result['later']:.1f}")
-            print(f"| {model.name} | {engine} | {' | '.join(cells)} | {equal} of {total} |", flush=True)
+            result = run(engine, "--child-encode", engine, str(model), *kinds)
+            row = f"| {model.name} | {engine} | {engines[engine]} |"
+            if isinstance(result, str):
+                print(f"{row} failed: {result} |{' |' * (len(kinds) + 1)}", flush=True)
+                continue
+            want = want or result["ids"]
+            equal = sum(a == b for a, b in zip(result["ids"], want, strict=True))
+            speeds = [result["first"], *result["later"].values()]
+            print(f"{row} {' | '.join(f'{s:.1f}' for s in speeds)} | {equal} of {len(want)} |", flush=True)
 
 
 def main() -> None:
@@ -288,21 +290,22 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="turns, encode; by default both")
     parser.add_argument("--model", action="append", default=[], help=f"for `encode`; by default {', '.join(MODELS)}")
     parser.add_argument("--kind", action="append", default=[], help="for `encode`; by default code, logs, prose*, cjk")
+    parser.add_argument("--turns", type=int, default=max(LENGTHS), help="for `turns`: how many")
     parser.add_argument("--picture", type=Path, default=Path("peers.png"))
     parser.add_argument("--child-turns", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--child-encode", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--child-encode", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child_turns:
         engine, conversation = options.child_turns
         print(json.dumps(child_turns(engine, Path(conversation))))
     elif options.child_encode:
-        engine, model, kind = options.child_encode
-        print(json.dumps(child_encode(engine, Path(model), kind)))
+        engine, model, *kinds = options.child_encode
+        print(json.dumps(child_encode(engine, Path(model), kinds)))
     else:
         engines = installed()
         wanted = options.tables or ["turns", "encode"]
         if "turns" in wanted:
-            table_turns(engines, options.picture)
+            table_turns(engines, options.picture, options.turns)
         if "encode" in wanted:
             table_encode(engines, options.model or list(MODELS), options.kind or ["code", "logs", "prose*", "cjk"])
 
