@@ -45,6 +45,69 @@ pub fn compare(name: &str, encoders: &Encoders, writer: &Writer, seed: u64, coun
     taken
 }
 
+/// Compares `count` texts made of tokens of a byte-level vocabulary, those that begin or end inside of a
+/// character first: what is missing of it is made up. Such tokens decide where a word may be taken
+/// apart, and no text that somebody thinks up has many of them.
+pub fn compare_tokens(name: &str, encoders: &Encoders, json: &str, seed: u64, count: usize) {
+    let (Ok(fast), Ok(value)) = (encoders.fast(), serde_json::from_str::<Value>(json)) else {
+        return;
+    };
+    let Some(vocabulary) = value["model"]["vocab"].as_object() else {
+        return;
+    };
+    let spelled = |token: &String| token.chars().map(byte_of).collect::<Option<Vec<u8>>>();
+    let tokens: Vec<Vec<u8>> = vocabulary.keys().filter_map(spelled).collect();
+    let (whole, cut): (Vec<_>, Vec<_>) = tokens
+        .into_iter()
+        .filter(|token| !token.is_ascii())
+        .partition(|token| str::from_utf8(token).is_ok());
+    let mut rng = Rng::new(seed);
+    for round in 0..count {
+        let mut text = String::new();
+        for _ in 0..rng.between(1, 4) {
+            let from = if rng.chance(70) { &cut } else { &whole };
+            if !from.is_empty() {
+                let token = rng.pick(from).clone();
+                text.extend(completed(&mut rng, &token));
+            }
+        }
+        let mut want = Vec::new();
+        encoders.oracle().encode(&text, &mut want).expect("ids");
+        let mut got = Vec::new();
+        assert!(fast.encode(&text, &mut got));
+        assert_eq!(got, want, "{name}, seed {seed}, round {round}: {text:?}");
+    }
+}
+
+/// The byte that a character of a byte-level vocabulary spells.
+fn byte_of(c: char) -> Option<u8> {
+    let printable = |b: &u8| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let code = u32::from(c);
+    match u8::try_from(code) {
+        Ok(byte) => Some(byte).filter(printable),
+        Err(_) => (0..=255).filter(|b| !printable(b)).nth(code as usize - 256),
+    }
+}
+
+/// A text that has the bytes of a token inside, with made-up bytes before and behind.
+fn completed(rng: &mut Rng, token: &[u8]) -> Option<String> {
+    let continues = |byte: &u8| byte & 0xc0 == 0x80;
+    let head = token.iter().take_while(|byte| continues(byte)).count();
+    for _ in 0..200 {
+        let mut bytes = Vec::new();
+        if head > 0 {
+            bytes.push(0xc2 + rng.below(0x33) as u8);
+            bytes.extend((0..rng.below(3)).map(|_| 0x80 + rng.below(64) as u8));
+        }
+        bytes.extend_from_slice(token);
+        bytes.extend((0..rng.below(4)).map(|_| 0x80 + rng.below(64) as u8));
+        if let Ok(text) = String::from_utf8(bytes) {
+            return Some(text);
+        }
+    }
+    None
+}
+
 /// Characters from everywhere: assigned or not, any plane.
 fn any_characters(rng: &mut Rng) -> String {
     let most = [0x80, 0x800, 0x3000, 0x1_0000, 0x3_0000, 0x11_0000][rng.below(6)];

@@ -69,6 +69,7 @@ fn run_model(name: &str, path: &Path) -> Tally {
         let engine = Engine::weakened(&json, budget, Weakness::None, segment).expect(name);
         let writer = Writer::new(&contents(&json));
         let texts = harness::setting("TURNTRIE_STRINGS", 50);
+        encoders::compare_tokens(name, engine.encoders(), &json, first, texts);
         let fast = encoders::compare(name, engine.encoders(), &writer, first, texts);
         match engine.encoders().fast() {
             Ok(_) => assert!(fast > texts / 2, "{name} {kind}: {fast} of {texts}"),
