@@ -204,6 +204,14 @@ impl Joins {
         }
     }
 
+    /// Whether no merge joins these two where they stand side by side.
+    pub(in crate::encoder) fn apart(&self, left: char, right: char) -> bool {
+        match (Self::index(left), Self::index(right)) {
+            (Some(a), Some(b)) => !self.0[a * SIDE + b],
+            _ => false,
+        }
+    }
+
     /// Calls `word` for each part of `text` that no merge reaches out of.
     pub(in crate::encoder) fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
         let mut start = 0;
