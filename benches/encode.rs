@@ -16,6 +16,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rng::Rng;
+use turntrie::cuts::Opening;
 use turntrie::engine::Engine;
 
 const BYTES: usize = 400_000;
@@ -114,7 +115,7 @@ fn encode(c: &mut Criterion) {
     let mut group = c.benchmark_group("cuts");
     group.throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("segments", |b| {
-        b.iter(|| policy.segments(black_box(&text), 0).count())
+        b.iter(|| policy.segments(black_box(&text), 0, Opening::Fixed).count())
     });
     group.bench_function("frontier", |b| {
         b.iter(|| policy.frontier(black_box(text.as_bytes()), text.len()))

@@ -29,8 +29,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cuts::{CutPolicy, Segment, Weakness};
-use crate::encoder::{Encoder, Encoders};
+use crate::cuts::{CutPolicy, Opening, Segment, Weakness};
+use crate::encoder::{Encoder, Encoders, Part};
 use crate::error::Error;
 use crate::places::{self, Piece};
 use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
@@ -79,6 +79,7 @@ pub struct Engine {
     budget: usize,
     hasher: RandomState,
     counters: Counters,
+    weakness: Weakness,
 }
 
 #[derive(Default)]
@@ -115,7 +116,7 @@ impl Engine {
         min_segment: Option<usize>,
     ) -> Result<Self, Error> {
         let encoders = Encoders::from_json(json)?;
-        let mut policy = CutPolicy::weakened(encoders.oracle().tokenizer(), weakness)?;
+        let mut policy = CutPolicy::weakened(&encoders, weakness)?;
         if let Some(bytes) = min_segment {
             policy = policy.with_min_segment(bytes);
         }
@@ -126,6 +127,7 @@ impl Engine {
             budget,
             hasher: RandomState::new(),
             counters: Counters::default(),
+            weakness,
         })
     }
 
@@ -248,16 +250,32 @@ impl Engine {
         let mut shared = 0;
 
         let known_chunks = self.chunks_of(text, &unknown);
-        let tail = unknown.last().map_or(walk.end, |(segment, _)| segment.end);
+        let (tail, opening) = unknown
+            .last()
+            .map_or((walk.end, walk.opening), |(segment, _)| {
+                (segment.end, segment.next)
+            });
+        let part = |start, end, opening: Opening| Part {
+            text: &text[start..end],
+            rest: opening.is_rest() && self.weakness != Weakness::RestIsWhole,
+        };
         // What nobody knows, in the order of the text, and the open tail.
-        let texts: Vec<&str> = unknown
+        let parts: Vec<Part> = unknown
             .iter()
             .zip(&known_chunks)
             .filter(|(_, known)| known.is_none())
-            .map(|((segment, _), _)| &text[segment.start..segment.end])
-            .chain(Some(&text[tail..]).filter(|tail| !tail.is_empty()))
+            .map(|((segment, _), _)| part(segment.start, segment.end, segment.opening))
+            .chain((tail < text.len()).then(|| part(tail, text.len(), opening)))
             .collect();
-        let mut encoded = self.encoders.encode_all(&texts)?.into_iter();
+        let mut encoded = match self.encoders.encode_all(&parts) {
+            Ok(encoded) => encoded.into_iter(),
+            // Only the fast encoder knows the rest of a word, and it does not take every text.
+            Err(_) if parts.iter().any(|part| part.rest) => {
+                let ids = self.encode_full(text)?;
+                return Ok((Encoded { ids, kept: 0 }, 0));
+            }
+            Err(error) => return Err(error),
+        };
 
         let mut new = Vec::with_capacity(unknown.len());
         for ((segment, hash), known) in unknown.iter().zip(known_chunks) {
@@ -273,8 +291,12 @@ impl Engine {
             } else {
                 ids.extend(encoded.next().into_iter().flatten());
                 let segment_text = &text[segment.start..segment.end];
-                let anchor = segment.anchor.map(|anchor| anchor - segment.start);
-                Arc::new(Chunk::new(segment_text, &ids[before..], *hash, anchor))
+                Arc::new(Chunk::new(
+                    segment_text,
+                    &ids[before..],
+                    *hash,
+                    segment.opening,
+                ))
             };
             new.push(chunk);
         }
@@ -303,9 +325,10 @@ impl Engine {
             .unwrap_or_default();
         found.resize(segments.len(), None);
         for (chunk, (segment, _)) in found.iter_mut().zip(segments) {
+            let text = &text[segment.start..segment.end];
             if chunk
                 .as_ref()
-                .is_some_and(|c| c.text() != &text[segment.start..segment.end])
+                .is_some_and(|c| !c.holds(text, segment.opening))
             {
                 *chunk = None;
             }
@@ -336,6 +359,8 @@ struct Walk<'e, 't> {
     path: Vec<Step>,
     /// Where the last of them ends.
     end: usize,
+    /// How the text from there on begins.
+    opening: Opening,
 }
 
 impl<'e, 't> Walk<'e, 't> {
@@ -346,6 +371,7 @@ impl<'e, 't> Walk<'e, 't> {
             text,
             path: Vec::new(),
             end: 0,
+            opening: Opening::Fixed,
         }
     }
 
@@ -353,21 +379,25 @@ impl<'e, 't> Walk<'e, 't> {
     fn run(&mut self) -> Vec<(Segment, u64)> {
         'descend: loop {
             let mut aside = self.descend().into_iter();
-            let mut segments = self.engine.policy.segments(self.text, self.end);
+            let mut segments = self
+                .engine
+                .policy
+                .segments(self.text, self.end, self.opening);
             while let Some(segment) = segments.next() {
                 // The bytes agree as far as those set aside go; the ends may not.
-                let same = aside
-                    .next()
-                    .filter(|step| segment.start + step.chunk.text().len() == segment.end);
+                let same = aside.next().filter(|step| {
+                    segment.start + step.chunk.text().len() == segment.end
+                        && step.chunk.opening() == segment.opening
+                });
                 if let Some(step) = same {
-                    self.advance(step);
+                    self.advance(step, segment.next);
                     continue;
                 }
                 // Not on the way of the descent: the rest of it was for other texts.
                 aside = Vec::new().into_iter();
                 let hash = self.hash(segment);
                 if let Some(step) = self.child(segment, hash) {
-                    self.advance(step);
+                    self.advance(step, segment.next);
                     continue 'descend;
                 }
                 let mut unknown = vec![(segment, hash)];
@@ -409,14 +439,16 @@ impl<'e, 't> Walk<'e, 't> {
             limit = (2 * limit).min(LARGEST_BATCH);
         };
 
-        // The end of a node is a cut by the token that starts the *next* node on the way.
+        // The end of a node is a cut by what the *next* node on the way begins with.
         let frontier = self.engine.policy.frontier(bytes, common);
         let mut end = self.end + passed.iter().map(|s| s.chunk.text().len()).sum::<usize>();
         let mut usable = passed.len();
         let mut next = parting.as_ref();
         while usable > 0 {
-            let anchor = next.and_then(|step| step.chunk.anchor()).map(|a| end + a);
+            let opening = next.map(|step| step.chunk.opening());
+            let anchor = opening.and_then(Opening::anchor).map(|a| end + a);
             if next.is_some() && self.engine.policy.transfers(anchor, frontier) {
+                self.opening = opening.unwrap_or_default();
                 break;
             }
             usable -= 1;
@@ -435,17 +467,19 @@ impl<'e, 't> Walk<'e, 't> {
             .map_or(Place::Root(self.namespace), |step| Place::Node(step.node))
     }
 
-    fn advance(&mut self, step: Step) {
+    fn advance(&mut self, step: Step, next: Opening) {
         self.end += step.chunk.text().len();
+        self.opening = next;
         self.path.push(step);
     }
 
     /// The key of a segment. Salted with the namespace, so that no chunk is shared between two:
     /// finding one would tell by its speed what another tenant has sent.
     fn hash(&self, segment: Segment) -> u64 {
+        let text = &self.text[segment.start..segment.end];
         self.engine
             .hasher
-            .hash_one((self.namespace, &self.text[segment.start..segment.end]))
+            .hash_one((self.namespace, segment.opening, text))
     }
 
     /// The child of the last node that holds this segment.
@@ -455,7 +489,10 @@ impl<'e, 't> Walk<'e, 't> {
             .checkpoints
             .with(|trie| trie.child(place, hash))
             .flatten()
-            .filter(|step| step.chunk.text() == &self.text[segment.start..segment.end])
+            .filter(|step| {
+                let text = &self.text[segment.start..segment.end];
+                step.chunk.holds(text, segment.opening)
+            })
     }
 }
 

@@ -13,7 +13,7 @@
 //! order or beyond the part, as the crate gives where it cannot convert one, and pipelines that the
 //! fast encoder does not understand: then the whole text is encoded with offsets.
 
-use crate::cuts::CutPolicy;
+use crate::cuts::{Cut, CutKind, CutPolicy};
 use crate::encoder::{Encoder, Encoders, Offsets};
 use crate::error::Error;
 
@@ -51,7 +51,8 @@ pub fn places(
 ) -> Result<Placed, Error> {
     let local = encoders.fast().is_ok() && encoders.oracle().has_local_offsets();
     if local && policy.has_cuts() {
-        let cuts = policy.cuts(text, 0).map(|cut| cut.at);
+        let is_token = |cut: &Cut| matches!(cut.kind, CutKind::Raw | CutKind::Normalized);
+        let cuts = policy.cuts(text, 0).filter(is_token).map(|cut| cut.at);
         if let Some(placed) = by_cuts(encoders, text, cuts.chain([text.len()]), asked)? {
             return Ok(placed);
         }
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn offsets_are_those_of_the_whole_text() -> Result<(), Error> {
         let (encoders, text) = (Encoders::from_json(&backend(false))?, text());
-        let policy = CutPolicy::of(encoders.oracle().tokenizer())?;
+        let policy = CutPolicy::of(&encoders)?;
         let (ids, offsets) = encoders.oracle().encode_with_offsets(&text)?;
         let length = text.chars().count();
         for asked in (0..=length).step_by(7) {
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn a_token_that_swallows_blanks_makes_the_text_one_piece() -> Result<(), Error> {
         let (encoders, text) = (Encoders::from_json(&backend(true))?, text());
-        let policy = CutPolicy::of(encoders.oracle().tokenizer())?;
+        let policy = CutPolicy::of(&encoders)?;
         assert_eq!(places(&encoders, &policy, &text, &[3])?.pieces.len(), 1);
         Ok(())
     }

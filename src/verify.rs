@@ -10,7 +10,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cuts::CutKind;
+use crate::cuts::{Cut, CutKind};
+use crate::encoder::Part;
 use crate::engine::{Encoded, Engine, Statistics};
 use crate::error::Error;
 use crate::sampler::Sampler;
@@ -215,9 +216,23 @@ impl Verified {
         for (round, text) in texts.iter().enumerate() {
             let want = self.engine.encode_full(text)?;
             let mut outcomes = vec![self.engine.encode(NAMESPACE, text)?.ids];
-            if let Some(cut) = self.engine.policy().cuts(text, 0).nth(round % 4) {
+            let cuts: Vec<_> = self.engine.policy().cuts(text, 0).collect();
+            let seam = |cut: &&Cut| matches!(cut.kind, CutKind::Parted | CutKind::Unjoined);
+            let at_token = cuts.iter().filter(|cut| !seam(cut)).nth(round % 4);
+            let at_seam = cuts.iter().filter(seam).nth(round * 3 % 16);
+            for cut in at_token.into_iter().chain(at_seam) {
                 let mut parts = self.engine.encode_full(&text[..cut.at])?;
-                parts.extend(self.engine.encode_full(&text[cut.at..])?);
+                let right = &text[cut.at..];
+                if cut.kind == CutKind::Unjoined {
+                    let rest = Part {
+                        text: right,
+                        rest: true,
+                    };
+                    let encoders = self.engine.encoders();
+                    parts.extend(encoders.encode_all(&[rest])?.into_iter().flatten());
+                } else {
+                    parts.extend(self.engine.encode_full(right)?);
+                }
                 outcomes.push(parts);
             }
             self.observation.checked.fetch_add(1, Ordering::Relaxed);
@@ -244,7 +259,7 @@ impl Verified {
             let there: Vec<usize> = policy.cuts(&other, 0).map(|cut| cut.at).collect();
             policy
                 .cuts(text, 0)
-                .filter(|cut| cut.kind == CutKind::Raw)
+                .filter(|cut| cut.kind != CutKind::Normalized)
                 .filter(|cut| policy.transfers(Some(cut.anchor), frontier))
                 .any(|cut| !there.contains(&cut.at))
         })

@@ -10,13 +10,26 @@ messages of a turn. What cannot be proved equal to transformers is served by tra
 from typing import Any
 
 from turntrie import backend, counters
+from turntrie.explain import Explanation, explain
 from turntrie.handle import Handle
 from turntrie.prompt import MessageSpan, Prompt
 from turntrie.reason import TemplateLimitError
 from turntrie.session import Session
 from turntrie.wrapping import is_wrapped, restore, wrap
 
-__all__ = ["Handle", "MessageSpan", "Prompt", "Session", "TemplateLimitError", "is_wrapped", "restore", "stats", "wrap"]
+__all__ = [
+    "Explanation",
+    "Handle",
+    "MessageSpan",
+    "Prompt",
+    "Session",
+    "TemplateLimitError",
+    "explain",
+    "is_wrapped",
+    "restore",
+    "stats",
+    "wrap",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -62,6 +62,13 @@ class Prompt:
         return "native" if self.reason is None else "reference"
 
     @property
+    def text(self) -> str | None:
+        """The text that was encoded; `None` if transformers rendered it, or if the prompt was pickled."""
+        if self.reason is not None or not isinstance(self._source, _native.Prompt):
+            return None
+        return self._source.text
+
+    @property
     def ids(self) -> "Ids":
         """All ids: an array of shape `(len(prompt),)`, dtype uint32, made on first use and yours to change."""
         if self._ids is None:

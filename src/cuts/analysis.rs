@@ -7,10 +7,11 @@
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
-use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
+use tokenizers::{AddedToken, ModelWrapper};
 
 use super::frontier::Frontier;
-use super::{CutPolicy, MIN_SEGMENT, Pipeline, Strip, Tokens, Weakness};
+use super::{CutPolicy, MIN_SEGMENT, MIN_SEGMENT_SLOW, Pipeline, Seams, Strip, Tokens, Weakness};
+use crate::encoder::Encoders;
 use crate::error::Error;
 
 impl CutPolicy {
@@ -19,23 +20,21 @@ impl CutPolicy {
     /// # Errors
     /// If the `tokenizers` crate cannot load it.
     pub fn from_json(json: &str) -> Result<Self, Error> {
-        let tokenizer: Tokenizer = json
-            .parse()
-            .map_err(|e| Error::new(format!("the tokenizer backend cannot be loaded: {e}")))?;
-        Self::of(&tokenizer)
+        Self::of(&Encoders::from_json(json)?)
     }
 
     /// The policy of a loaded backend.
     ///
     /// # Errors
     /// If no automaton can be built over the added tokens.
-    pub fn of(tokenizer: &Tokenizer) -> Result<Self, Error> {
-        Self::weakened(tokenizer, Weakness::None)
+    pub fn of(encoders: &Encoders) -> Result<Self, Error> {
+        Self::weakened(encoders, Weakness::None)
     }
 
     /// The policy with one rule switched off.
     #[doc(hidden)]
-    pub fn weakened(tokenizer: &Tokenizer, weakness: Weakness) -> Result<Self, Error> {
+    pub fn weakened(encoders: &Encoders, weakness: Weakness) -> Result<Self, Error> {
+        let tokenizer = encoders.oracle().tokenizer();
         // By id, for a reproducible automaton: the backend keeps them in a hash map.
         let mut added: Vec<(u32, AddedToken)> =
             tokenizer.get_added_tokens_decoder().into_iter().collect();
@@ -64,19 +63,20 @@ impl CutPolicy {
         let mut refusals = Vec::new();
         let mut at_raw = !raw.is_empty();
         let mut at_normalized = !late.is_empty();
+        let mut inside = true;
         if !at_raw && !at_normalized {
             refusals.push("there are no added tokens".to_owned());
         }
         if let Some(why) = impurity(tokenizer.get_model()) {
             refusals.push(why);
-            (at_raw, at_normalized) = (false, false);
+            (at_raw, at_normalized, inside) = (false, false, false);
         }
         if pipeline.single_words > 0 && weakness != Weakness::NoSingleWord {
             refusals.push(format!(
                 "{} added tokens are single_word, which looks at the text around a cut",
                 pipeline.single_words
             ));
-            (at_raw, at_normalized) = (false, false);
+            (at_raw, at_normalized, inside) = (false, false, false);
         }
         if at_normalized && !is_identity(&normalizer) && weakness != Weakness::NormalizedAlways {
             refusals.push(format!(
@@ -86,13 +86,30 @@ impl CutPolicy {
             at_normalized = false;
         }
 
+        if inside && late.iter().any(|token| token.lstrip || token.rstrip) {
+            refusals.push("not inside plain text: normalized added tokens strip blanks".to_owned());
+            inside = false;
+        }
+        let blanks = raw.iter().any(|token| token.lstrip);
+        let seams = if inside {
+            Seams::new(encoders, blanks, weakness)
+                .map_err(|why| refusals.push(format!("not inside plain text: {why}")))
+                .ok()
+        } else {
+            None
+        };
+
         Ok(CutPolicy {
+            seams,
             frontier: Frontier::new(raw.iter().map(|t| t.content.as_str())),
             raw: at_raw.then(|| Tokens::new(&raw, weakness)).transpose()?,
             normalized: at_normalized
                 .then(|| Tokens::new(&late, weakness))
                 .transpose()?,
-            min_segment: MIN_SEGMENT,
+            min_segment: match encoders.fast() {
+                Ok(_) => MIN_SEGMENT,
+                Err(_) => MIN_SEGMENT_SLOW,
+            },
             pipeline,
             refusals,
             weakness,

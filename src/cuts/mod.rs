@@ -72,16 +72,76 @@
 //! Cuts at normalized tokens are not transferred that way (a raw token of `u` beyond `l` may cover
 //! text of the match); they are found again by scanning `u` from the last transferred cut.
 //!
+//! # Cuts inside plain text
+//!
+//! A position `b` inside a plain piece can be a cut because of the two characters around it. Let no
+//! added token be `single_word`, and let `b` lie *strictly inside a plain piece* `(a, e)` of the raw
+//! scan of `t`, with `a` at or behind the end of every piece before, whitespace swallowed by `rstrip`
+//! included. Write `x = t[a..b]` and `y = t[b..e]`; neither is empty.
+//!
+//! *The raw scan parts at `b`.* No match straddles `b`. The scan of `t` found nothing in `(a, e)`, so
+//! neither `t[..b]` nor `t[b..]` has a match in its part of it; the matches before are the longest in
+//! `t[..b]` too, and their pieces end by `a`, where whitespace was seen to end. The piece that ends
+//! `y` starts at `e > b`: if `lstrip` moved it there, the character before `e` stopped it, and that
+//! one lies in `y`. So the pieces of `t` are those of `t[..b]` followed by those of `t[b..]`, except that
+//! `xy` is one plain piece there and two here. Left to show: what becomes of `xy` is what becomes of
+//! `x`, then what becomes of `y`.
+//!
+//! **U: split pipelines.** The normalizer is the identity or NFC; then come stages of splitting, each
+//! over the pieces of the one before, with patterns that look at nothing behind and at one character
+//! ahead; then BPE, word by word. Write `c` and `d` for the characters around `b`.
+//!
+//! 1. *NFC.* `c`, `d` and the character behind `d` are of a kind that NFC leaves alone wherever they
+//!    stand: they neither decompose, nor are reordered, nor join the character before them (checked over
+//!    all of Unicode in `encoder/normalizer.rs`). Text in front of such a character is normalized apart
+//!    from text behind, so `NFC(xy) = NFC(x) NFC(y)`, the first ends with `c`, and the second begins
+//!    with `d`, as the character behind `d` does not join it.
+//! 2. *Normalized added tokens.* None is a strip, and `cd` occurs in no content. So no occurrence
+//!    straddles `b`, the longest at each place before `b` is the same, and the scan stands at or before
+//!    `b` when it comes to `y`. If a piece of a match touches `b`, the text is parted there. Else `c` and
+//!    `d` are in one plain piece.
+//! 3. *A stage does not cross `b`.* Whatever state of its automaton is entered by reading `c` cannot
+//!    read `d`, and it matches before `d` if and only if it matches at the end of the text. Then every
+//!    attempt that begins before `b` takes the same steps on `xy` as on `x` and ends in the same place.
+//!    So the matches in `x` are the same; none reaches over `b`; the scan comes to `b` and goes on as on
+//!    `y`, since nothing looks behind. The pieces are those of `x`, then those of `y`, but that a gap at
+//!    the end of `x` and one at the start of `y` are one gap piece, which again has `c` and `d` inside:
+//!    the next stage is asked about it.
+//! 4. *Some stage parts `b`.* One of the two characters is never in a gap: `c` matches alone at the end of
+//!    a text (so where no match covers it, an attempt begins at it and succeeds), or `d` matches alone
+//!    before anything. Or gaps are left out in this stage, so that it does not matter. From there on no
+//!    piece holds both, and the words are those of `x`, then those of `y`. ∎
+//!
+//! **G: whole words.** The normalizer puts at most something in front of a piece and maps each
+//! character for itself to one or more; there is no split, and no normalized added token. `Metaspace`
+//! may put U+2581 in front of a piece. So `xy` becomes one word `m(x) m'(y)`, where `m'` puts nothing in
+//! front. BPE has a token for every character or for each of its bytes, and no token of a byte is
+//! merged (`encoder/bpe/model.rs`). If the last character of `m(x)` and the first of `m'(y)` stand side
+//! by side in the result of no merge, no merge ever joins symbols across `b`: its result would hold
+//! them. Both sides evolve as if alone, so the ids of the word are those of `m(x)`, then those of
+//! `m'(y)`. ∎ What follows such a cut is the *rest* of a piece and is not what the same text is
+//! elsewhere; its encoder and its chunk know ([`Opening::Rest`]). An encoder that does not know refuses.
+//!
+//! *In another text.* The *anchor* of such a cut is the last byte that was looked at to find it: of
+//! `d`; with NFC, of the character behind; and where a raw token is `lstrip` and `d` is blank, of the
+//! character that ends the run of blanks. **If the anchor lies before the frontier, `b` is a cut of `u`
+//! as well.** The matches that start before the frontier are the same, so none straddles `b` in `u`,
+//! those before `b` have the same pieces (the character at `a < b` stopped their blanks), and none
+//! starts at `b`. The next piece starts behind `b`: one that starts before the anchor is the same as in
+//! `t`; one behind it is stopped by `d`, or by the end of the run. The conditions on characters are about
+//! common text. ∎
+//!
 //! # Factorization
 //!
 //! `t[p..]` is scanned like `t` from `p` on, so a cut of `t` right of `p` is a cut of `t[p..]`, and
 //! with cuts `p1 < p2 < ...` of `t`, `E(t) = E(t[..p1]) ++ E(t[p1..p2]) ++ ...`. Every factor is a
-//! function of its own text, wherever that text stands: it can be kept and used again after an
-//! edit, in another conversation, or be computed on another thread.
+//! function of its own text (and of being the rest of a word), wherever that text stands: it can be
+//! kept and used again after an edit, in another conversation, or be computed on another thread.
 
 mod analysis;
 mod frontier;
 mod scan;
+mod seams;
 mod segments;
 
 use std::fmt;
@@ -89,11 +149,15 @@ use std::fmt;
 use aho_corasick::AhoCorasick;
 
 use frontier::Frontier;
-pub use scan::{Cut, CutKind, Cuts};
+pub use scan::{Cut, CutKind, Cuts, Opening};
+use seams::Seams;
 pub use segments::{Segment, Segments};
 
-/// Segments are at least this long, in bytes, so that a line-by-line cut costs no call per line.
-pub const MIN_SEGMENT: usize = 256;
+/// Segments are at least this long, in bytes: about 1 KB on the average, for little memory beside the
+/// text and its ids.
+pub const MIN_SEGMENT: usize = 512;
+/// The same where the `tokenizers` crate encodes: there, what an open tail costs counts for more.
+pub const MIN_SEGMENT_SLOW: usize = 192;
 
 /// Where texts of one tokenizer may be cut, and why not elsewhere.
 ///
@@ -105,6 +169,8 @@ pub struct CutPolicy {
     raw: Option<Tokens>,
     /// The normalized added tokens, if cuts at them are allowed as well.
     normalized: Option<Tokens>,
+    /// Cuts inside plain text, if there are any.
+    seams: Option<Seams>,
     frontier: Frontier,
     min_segment: usize,
     pipeline: Pipeline,
@@ -157,25 +223,68 @@ pub enum Weakness {
     NormalizedAlways,
     /// `single_word` is ignored.
     NoSingleWord,
+    /// A seam may be crossed by attempts of a stage.
+    CrossedSeams,
+    /// A seam may lie in a gap of every stage.
+    GluedSeams,
+    /// A seam may lie where NFC composes.
+    ComposedSeams,
+    /// A seam may lie inside a normalized added token.
+    LateSeams,
+    /// A seam may lie in blanks that an `lstrip` token may take.
+    BlankSeams,
+    /// A seam may lie where merges join.
+    JoinedSeams,
+    /// The rest of a word is encoded like a word.
+    RestIsWhole,
 }
 
 impl CutPolicy {
     /// Whether any text can be cut at all.
     pub fn has_cuts(&self) -> bool {
-        self.raw.is_some() || self.normalized.is_some()
+        self.raw.is_some() || self.normalized.is_some() || self.seams.is_some()
     }
 
     /// The cuts of `text` from `from` on, which must be a cut itself (0 is one).
     ///
-    /// A cut at `from` itself is reported if an added token makes it one. O(bytes scanned).
+    /// A cut at `from` itself is reported if an added token makes it one, not if it is a seam. O(bytes
+    /// scanned).
     pub fn cuts<'p, 't>(&'p self, text: &'t str, from: usize) -> Cuts<'p, 't> {
         Cuts::new(self, text, from)
     }
 
-    /// The closed segments of `text` from the cut `from` on. What follows the last one is the open
-    /// tail.
-    pub fn segments<'p, 't>(&'p self, text: &'t str, from: usize) -> Segments<'p, 't> {
-        Segments::new(self.cuts(text, from), from, self.min_segment)
+    /// The closed segments of `text` from the cut `from` on, where the text begins with `opening`. What
+    /// follows the last one is the open tail.
+    pub fn segments<'p, 't>(
+        &'p self,
+        text: &'t str,
+        from: usize,
+        opening: Opening,
+    ) -> Segments<'p, 't> {
+        Segments::new(self, text, from, opening)
+    }
+
+    /// The first seam of `text` strictly between two ends of plain text that is `wanted`. That function
+    /// is also told whether the seam is the first one of a line.
+    fn seam(
+        &self,
+        text: &str,
+        from: usize,
+        to: usize,
+        mut wanted: impl FnMut(Cut, bool) -> bool,
+    ) -> Option<Cut> {
+        let seams = self.seams.as_ref()?;
+        let kind = if seams.whole_words() {
+            CutKind::Unjoined
+        } else {
+            CutKind::Parted
+        };
+        let cut = |(at, anchor)| Cut { at, anchor, kind };
+        seams
+            .find(text, from, to, |at, anchor, line| {
+                wanted(cut((at, anchor)), line)
+            })
+            .map(cut)
     }
 
     /// The frontier of the first `length` bytes of `text`: a raw match that starts before it is
@@ -197,7 +306,7 @@ impl CutPolicy {
         &self.refusals
     }
 
-    /// Whether a cut whose token starts at `anchor` lies before `frontier`.
+    /// Whether a cut with this anchor holds in a text with this frontier.
     pub(crate) fn transfers(&self, anchor: Option<usize>, frontier: usize) -> bool {
         match anchor {
             Some(anchor) => anchor < frontier || self.weakness == Weakness::NoAnchor,
@@ -230,13 +339,18 @@ impl fmt::Display for CutPolicy {
             (Some(_), Some(_)) => "start of raw and of normalized added tokens",
             (Some(_), None) => "start of raw added tokens",
             (None, Some(_)) => "start of normalized added tokens",
-            (None, None) => "none",
+            (None, None) => "no added tokens",
         };
-        writeln!(f, "cuts:          {kinds}")?;
+        let inside = match self.seams.as_ref().map(Seams::whole_words) {
+            None => "",
+            Some(false) => "; inside plain text between characters that every split parts",
+            Some(true) => "; inside plain text between characters that no merge joins",
+        };
+        writeln!(f, "cuts:          {kinds}{inside}")?;
         writeln!(f, "hold-back:     at most {} bytes", self.hold_back())?;
         write!(
             f,
-            "segments:      first cut at or after {} bytes",
+            "segments:      at least {} bytes, then by content",
             self.min_segment
         )?;
         for refusal in &self.refusals {

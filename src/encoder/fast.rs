@@ -14,7 +14,8 @@
 //!
 //! Threads share one encoder; each call borrows work space from a pool without waiting for it.
 
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,7 +23,7 @@ use tokenizers::{ModelWrapper, Tokenizer};
 
 use super::added::{AddedTokens, Piece, Token};
 use super::bpe::{Bpe, Model, Scratch};
-use super::normalizer::Normalizer;
+use super::normalizer::{Normalizer, Parts};
 use super::split::{Gaps, Splitter};
 use super::{HfEncoder, Refusal};
 
@@ -39,6 +40,8 @@ pub struct FastEncoder {
     raw: Option<AddedTokens>,
     normalizer: Normalizer,
     normalized: Option<AddedTokens>,
+    /// The contents of normalized added tokens, as they are searched for.
+    late: Vec<String>,
     words: Words,
     bpe: Bpe,
     pool: Mutex<Vec<Scratch>>,
@@ -47,7 +50,7 @@ pub struct FastEncoder {
 /// How a plain piece becomes words.
 enum Words {
     /// Stage by stage, each over the pieces of the one before.
-    Split(Vec<Splitter>),
+    Split(Arc<[Splitter]>),
     /// One word, taken apart where no merge joins.
     Whole(Space),
 }
@@ -67,6 +70,32 @@ enum Space {
 
 const SPACE: char = '\u{2581}';
 
+/// Where a piece of plain text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The text starts with it.
+    First,
+    /// Something comes before it.
+    Inner,
+    /// The text starts with it, but it is the rest of a piece whose beginning is encoded elsewhere.
+    Rest,
+}
+
+/// What decides whether a plain piece may be encoded in two parts.
+pub(crate) enum Whole<'e> {
+    /// Stages of splitting.
+    Split {
+        stages: &'e Arc<[Splitter]>,
+        /// NFC comes first.
+        composed: bool,
+        /// The contents of the tokens that are searched for between NFC and the stages.
+        late: &'e [String],
+    },
+    /// The piece is one word, of ASCII characters that are mapped each for itself. Whether no merge
+    /// joins two of them.
+    Word(Box<dyn Fn(char, char) -> bool + 'e>),
+}
+
 #[derive(Deserialize)]
 struct Backend<'j> {
     #[serde(borrow)]
@@ -85,17 +114,20 @@ impl FastEncoder {
         }
         let normalizer = Normalizer::new(tokenizer.get_normalizer());
         let stages = Stages::of(tokenizer, &normalizer)?;
-        let (raw, normalized) = added_tokens(tokenizer, &normalizer)?;
+        let (raw, normalized, late) = added_tokens(tokenizer, &normalizer)?;
         let backend: Backend = serde_json::from_str(json)
             .map_err(|e| Refusal::new(format!("the model cannot be read: {e}")))?;
         let (words, bpe) = match stages {
-            Stages::Bytes(splitters) => (Words::Split(splitters), backend.model.byte_level()?),
+            Stages::Bytes(splitters) => {
+                (Words::Split(splitters.into()), backend.model.byte_level()?)
+            }
             Stages::Characters(space) => (Words::Whole(space), backend.model.characters()?),
         };
         Ok(FastEncoder {
             raw,
             normalizer,
             normalized,
+            late,
             words,
             bpe,
             pool: Mutex::new(Vec::new()),
@@ -109,12 +141,76 @@ impl FastEncoder {
 
     /// Appends the ids of `text`. False, with `out` as it was, if the `tokenizers` crate has to.
     pub fn encode(&self, text: &str, out: &mut Vec<u32>) -> bool {
+        self.encode_at(text, Place::First, out)
+    }
+
+    /// The same for a text that begins with the rest of a plain piece.
+    pub fn encode_rest(&self, text: &str, out: &mut Vec<u32>) -> bool {
+        self.encode_at(text, Place::Rest, out)
+    }
+
+    /// What decides whether a plain piece may be encoded in two parts, for [`cuts`](crate::cuts).
+    ///
+    /// # Errors
+    /// Why it never may.
+    pub(crate) fn whole(&self) -> Result<Whole<'_>, &'static str> {
+        let Some(parts) = self.normalizer.parts() else {
+            return Err("the normalizer may look at more than one character");
+        };
+        match &self.words {
+            Words::Split(stages) => Ok(Whole::Split {
+                stages,
+                composed: match parts {
+                    Parts::Same => false,
+                    Parts::Composed => true,
+                    Parts::Mapped => return Err("the normalizer writes other characters"),
+                },
+                late: &self.late,
+            }),
+            Words::Whole(space) => {
+                if self.bpe.takes_whole_words() {
+                    return Err("a word that is a token is that token");
+                }
+                if parts == Parts::Composed {
+                    return Err("the normalizer composes characters");
+                }
+                if self.normalized.is_some() {
+                    return Err(
+                        "there are normalized added tokens, behind which a word begins anew",
+                    );
+                }
+                let mapped = |c: char| {
+                    let text = self
+                        .normalizer
+                        .apply_to_rest(c.encode_utf8(&mut [0; 4]))
+                        .into_owned();
+                    match space {
+                        Space::Kept => text,
+                        _ => text.replace(' ', &SPACE.to_string()),
+                    }
+                };
+                let ends: Vec<(Option<char>, Option<char>)> = (0..128_u8)
+                    .map(|byte| {
+                        let text = mapped(byte.into());
+                        (text.chars().next(), text.chars().next_back())
+                    })
+                    .collect();
+                Ok(Whole::Word(Box::new(move |first, second| {
+                    let last = ends.get(first as usize).and_then(|ends| ends.1);
+                    let next = ends.get(second as usize).and_then(|ends| ends.0);
+                    matches!((last, next), (Some(a), Some(b)) if self.bpe.are_apart(a, b))
+                })))
+            }
+        }
+    }
+
+    fn encode_at(&self, text: &str, place: Place, out: &mut Vec<u32>) -> bool {
         if text.len() >= LONGEST {
             return false;
         }
         let before = out.len();
         let mut scratch = self.borrow_scratch();
-        let done = self.encode_with(text, &mut scratch, out);
+        let done = self.encode_with(text, place, &mut scratch, out);
         self.return_scratch(scratch);
         if !done {
             out.truncate(before);
@@ -122,31 +218,42 @@ impl FastEncoder {
         done
     }
 
-    fn encode_with(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) -> bool {
+    fn encode_with(
+        &self,
+        text: &str,
+        place: Place,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> bool {
         let Some(tokens) = &self.raw else {
-            return self.plain(text, true, scratch, out);
+            return self.plain(text, place, scratch, out);
         };
         let mut done = true;
         let scanned = tokens.scan(text, |piece| match piece {
             Piece::Token(id) => out.push(id),
             Piece::Plain(start, end) => {
-                done &= self.plain(&text[start..end], start == 0, scratch, out);
+                let place = if start == 0 { place } else { Place::Inner };
+                done &= self.plain(&text[start..end], place, scratch, out);
             }
         });
         done && scanned.is_ok()
     }
 
-    /// A piece without raw added tokens; `first` if the text starts with it.
-    fn plain(&self, text: &str, first: bool, scratch: &mut Scratch, out: &mut Vec<u32>) -> bool {
-        let text = &*self.normalizer.apply(text);
+    /// A piece without raw added tokens.
+    fn plain(&self, text: &str, place: Place, scratch: &mut Scratch, out: &mut Vec<u32>) -> bool {
+        let text: &Cow<'_, str> = &match place {
+            Place::Rest => self.normalizer.apply_to_rest(text),
+            Place::First | Place::Inner => self.normalizer.apply(text),
+        };
         let Some(tokens) = &self.normalized else {
-            self.words(text, first, scratch, out);
+            self.words(text, place, scratch, out);
             return true;
         };
         let scanned = tokens.scan(text, |piece| match piece {
             Piece::Token(id) => out.push(id),
             Piece::Plain(start, end) => {
-                self.words(&text[start..end], first && start == 0, scratch, out);
+                let place = if start == 0 { place } else { Place::Inner };
+                self.words(&text[start..end], place, scratch, out);
             }
         });
         scanned.is_ok()
@@ -154,7 +261,7 @@ impl FastEncoder {
 
     /// A piece without added tokens. One of which the normalizer left nothing is dropped, as by the
     /// crate: nothing is put in front of it either.
-    fn words(&self, text: &str, first: bool, scratch: &mut Scratch, out: &mut Vec<u32>) {
+    fn words(&self, text: &str, place: Place, scratch: &mut Scratch, out: &mut Vec<u32>) {
         if text.is_empty() {
             return;
         }
@@ -163,8 +270,8 @@ impl FastEncoder {
             Words::Whole(space) => {
                 let prepend = match space {
                     Space::Kept | Space::Replaced => false,
-                    Space::Prepended => true,
-                    Space::PrependedFirst => first,
+                    Space::Prepended => place != Place::Rest,
+                    Space::PrependedFirst => place == Place::First,
                 };
                 let mut spaced = String::new();
                 let text = if *space == Space::Kept {
@@ -214,11 +321,11 @@ impl FastEncoder {
     }
 }
 
+/// The added tokens of both scans, and the contents that the second one searches for.
+type Scans = (Option<AddedTokens>, Option<AddedTokens>, Vec<String>);
+
 /// The added tokens of both scans.
-fn added_tokens(
-    tokenizer: &Tokenizer,
-    normalizer: &Normalizer,
-) -> Result<(Option<AddedTokens>, Option<AddedTokens>), Refusal> {
+fn added_tokens(tokenizer: &Tokenizer, normalizer: &Normalizer) -> Result<Scans, Refusal> {
     let (mut raw, mut normalized) = (Vec::new(), Vec::new());
     for (id, token) in tokenizer.get_added_tokens_decoder() {
         if token.single_word {
@@ -236,7 +343,11 @@ fn added_tokens(
             raw.push((token.content, flags));
         }
     }
-    Ok((AddedTokens::new(raw)?, AddedTokens::new(normalized)?))
+    let late = normalized
+        .iter()
+        .map(|(content, _)| content.clone())
+        .collect();
+    Ok((AddedTokens::new(raw)?, AddedTokens::new(normalized)?, late))
 }
 
 /// What pre-tokenization was found to be.

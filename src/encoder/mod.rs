@@ -17,8 +17,11 @@ mod parallel;
 mod split;
 
 pub use fast::FastEncoder;
+pub(crate) use fast::Whole;
 pub use hf::{HfEncoder, Offsets};
+pub(crate) use normalizer::stays;
 pub use split::Refusal;
+pub(crate) use split::{Seam, Splitter};
 
 use std::fmt;
 use std::num::NonZero;
@@ -27,6 +30,15 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
+/// A text to encode for itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'t> {
+    /// The text.
+    pub text: &'t str,
+    /// Whether it begins with the rest of a plain piece, whose beginning another part ends with.
+    pub rest: bool,
+}
+
 /// A pure function from text to token ids.
 pub trait Encoder: Send + Sync {
     /// Appends the ids of `text` to `out`. On an error `out` is left as it was.
@@ -34,6 +46,18 @@ pub trait Encoder: Send + Sync {
     /// # Errors
     /// If the backend refuses the text.
     fn encode(&self, text: &str, out: &mut Vec<u32>) -> Result<(), Error>;
+
+    /// The same for a part. The rest of a plain piece is refused by encoders that cannot tell it from
+    /// a piece of its own; nobody is wrong then, and the whole text has to be encoded.
+    ///
+    /// # Errors
+    /// As above.
+    fn encode_part(&self, part: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error> {
+        if part.rest {
+            return Err(Error::new("this encoder encodes whole pieces".to_owned()));
+        }
+        self.encode(part.text, out)
+    }
 
     /// The name shown to users.
     fn name(&self) -> &'static str;
@@ -77,12 +101,12 @@ impl Encoders {
         self.loading
     }
 
-    /// The ids of each text, in order; long ones on several threads.
+    /// The ids of each part, in order; long ones on several threads.
     ///
     /// # Errors
-    /// If the backend refuses one of the texts.
-    pub fn encode_all(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, Error> {
-        parallel::encode_all(self, texts, self.threads)
+    /// If one of the parts is refused.
+    pub fn encode_all(&self, parts: &[Part<'_>]) -> Result<Vec<Vec<u32>>, Error> {
+        parallel::encode_all(self, parts, self.threads)
     }
 
     /// How many threads may encode at a time in this process.
@@ -117,6 +141,14 @@ impl Encoder for Encoders {
         match &self.fast {
             Ok(fast) if fast.encode(text, out) => Ok(()),
             _ => self.oracle.encode(text, out),
+        }
+    }
+
+    fn encode_part(&self, part: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error> {
+        match &self.fast {
+            Ok(fast) if part.rest && fast.encode_rest(part.text, out) => Ok(()),
+            _ if part.rest => self.oracle.encode_part(part, out),
+            _ => self.encode(part.text, out),
         }
     }
 

@@ -21,6 +21,17 @@ enum Step {
     Replace(String, String),
 }
 
+/// How a normalizer acts on a text in two parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// It does nothing.
+    Same,
+    /// NFC, and nothing else.
+    Composed,
+    /// It puts something in front of the piece, and maps each character for itself.
+    Mapped,
+}
+
 impl Normalizer {
     pub(super) fn new(wrapper: Option<&NormalizerWrapper>) -> Self {
         let json = serde_json::to_value(wrapper).unwrap_or_default();
@@ -48,6 +59,39 @@ impl Normalizer {
             }
         }
         removed
+    }
+
+    /// What becomes of a text in two parts; see [`Parts`].
+    pub(super) fn parts(&self) -> Option<Parts> {
+        let steps = self.steps.as_ref()?;
+        if steps.iter().all(|step| matches!(step, Step::Nfc(_))) {
+            return Some(if steps.is_empty() {
+                Parts::Same
+            } else {
+                Parts::Composed
+            });
+        }
+        let one = |text: &str| text.chars().count() == 1;
+        let apart = steps.iter().all(|step| match step {
+            Step::Prepend(_) => true,
+            Step::Replace(from, to) => one(from) && !to.is_empty(),
+            Step::Nfc(_) => false,
+        });
+        apart.then_some(Parts::Mapped)
+    }
+
+    /// What becomes of the rest of a piece whose beginning was normalized before: nothing is put in
+    /// front of it.
+    pub(super) fn apply_to_rest<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(text);
+        for step in self.steps.iter().flatten() {
+            if let Step::Replace(from, to) = step
+                && text.contains(from.as_str())
+            {
+                text = Cow::Owned(text.replace(from.as_str(), to));
+            }
+        }
+        text
     }
 
     /// What becomes of a piece.
@@ -121,7 +165,7 @@ fn read(json: &Value, steps: &mut Vec<Step>) -> bool {
 /// Characters that NFC leaves alone wherever they stand: none of them decomposes or is reordered, and
 /// none joins a character before it (`tests` has the proof by exhaustion). A text of nothing else is
 /// its own NFC.
-fn stays(c: char) -> bool {
+pub(crate) fn stays(c: char) -> bool {
     match u32::from(c) {
         // ASCII and Latin
         0..0x300

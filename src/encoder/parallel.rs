@@ -9,7 +9,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use super::Encoder;
+use super::{Encoder, Part};
 use crate::error::Error;
 
 /// Texts of fewer bytes altogether are encoded by the caller.
@@ -20,13 +20,13 @@ const SHARE: usize = 32 << 10;
 /// The place of a text, and its ids.
 type Done = (usize, Vec<u32>);
 
-/// The ids of each text, in order; at most `threads` threads at work in this process.
+/// The ids of each part, in order; at most `threads` threads at work in this process.
 ///
 /// # Errors
-/// The error of one of the texts that were refused.
+/// The error of one of the parts that were refused.
 pub(super) fn encode_all(
     encoder: &impl Encoder,
-    texts: &[&str],
+    parts: &[Part<'_>],
     threads: usize,
 ) -> Result<Vec<Vec<u32>>, Error> {
     let next = AtomicUsize::new(0);
@@ -34,17 +34,17 @@ pub(super) fn encode_all(
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(text) = texts.get(at) else {
+            let Some(&part) = parts.get(at) else {
                 return Ok(done);
             };
-            let mut ids = Vec::with_capacity(text.len() / 3 + 8);
-            encoder.encode(text, &mut ids)?;
+            let mut ids = Vec::with_capacity(part.text.len() / 3 + 8);
+            encoder.encode_part(part, &mut ids)?;
             done.push((at, ids));
         }
     };
-    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    let bytes: usize = parts.iter().map(|part| part.text.len()).sum();
     let useful = if bytes < WORTH_IT { 0 } else { bytes / SHARE };
-    let helpers = Helpers::claim(useful.min(texts.len().saturating_sub(1)), threads - 1);
+    let helpers = Helpers::claim(useful.min(parts.len().saturating_sub(1)), threads - 1);
     if helpers.count == 0 {
         return Ok(work()?.into_iter().map(|(_, ids)| ids).collect());
     }
@@ -68,7 +68,7 @@ pub(super) fn encode_all(
         outcomes
     });
     drop(helpers);
-    let mut all = vec![Vec::new(); texts.len()];
+    let mut all = vec![Vec::new(); parts.len()];
     for outcome in outcomes {
         for (at, ids) in outcome? {
             all[at] = ids;
@@ -127,8 +127,8 @@ fn state_of(busy: usize) -> u64 {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Helpers, WORTH_IT, encode_all};
-    use crate::encoder::Encoder;
+    use super::{Helpers, WORTH_IT};
+    use crate::encoder::{Encoder, Part};
     use crate::error::Error;
 
     /// The length of a text as its only id; refuses some.
@@ -153,6 +153,18 @@ mod tests {
         fn name(&self) -> &'static str {
             "lengths"
         }
+    }
+
+    fn encode_all(
+        encoder: &Lengths,
+        texts: &[&str],
+        threads: usize,
+    ) -> Result<Vec<Vec<u32>>, Error> {
+        let parts: Vec<Part> = texts
+            .iter()
+            .map(|&text| Part { text, rest: false })
+            .collect();
+        super::encode_all(encoder, &parts, threads)
     }
 
     #[test]

@@ -86,12 +86,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::Checkpoints;
+    use crate::cuts::Opening;
     use crate::trie::Chunk;
 
     #[test]
     fn a_poisoned_trie_starts_empty_and_works_on() {
         let checkpoints = Checkpoints::new();
-        let chunk = Arc::new(Chunk::new("text", &[1], 7, None));
+        let chunk = Arc::new(Chunk::new("text", &[1], 7, Opening::Fixed));
         let link = || checkpoints.with(|trie| trie.link(0, &[], &[Arc::clone(&chunk)], 1 << 20));
         link();
         assert_eq!(checkpoints.holdings().nodes, 1);

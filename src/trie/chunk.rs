@@ -1,31 +1,33 @@
 //! Chunks: a segment's text with its ids, stored once however many nodes refer to it.
 //!
-//! The ids of a closed segment are a function of its text (see `cuts`, Factorization), so a table
-//! by keyed hash of the text is all that is needed to share them. Whoever finds a chunk by hash
-//! compares the text. The hash is salted with the namespace: namespaces share nothing. The table counts the nodes that refer to a chunk and forgets it with the last
-//! one; readers that still hold it are not disturbed.
+//! The ids of a closed segment are a function of its text and of how it begins (see `cuts`,
+//! Factorization), so a table by keyed hash of both is all that is needed to share them. Whoever finds a
+//! chunk by hash compares both. The hash is salted with the namespace: namespaces share nothing. The
+//! table counts the nodes that refer to a chunk and forgets it with the last one; readers that still
+//! hold it are not disturbed.
 
 use std::collections::HashMap;
 use std::mem::size_of;
 use std::sync::Arc;
+
+use crate::cuts::Opening;
 
 /// The text of a closed segment and its ids. Immutable.
 pub struct Chunk {
     text: Box<str>,
     ids: Box<[u32]>,
     hash: u64,
-    anchor: Option<usize>,
+    opening: Opening,
 }
 
 impl Chunk {
-    /// A chunk of a text that hashes to `hash`. `anchor` is where in it the raw token starts that
-    /// makes the start of the segment a cut, if one does.
-    pub fn new(text: &str, ids: &[u32], hash: u64, anchor: Option<usize>) -> Self {
+    /// A chunk of a text that begins in a certain way, and hashes to `hash` with it.
+    pub fn new(text: &str, ids: &[u32], hash: u64, opening: Opening) -> Self {
         Chunk {
             text: text.into(),
             ids: ids.into(),
             hash,
-            anchor,
+            opening,
         }
     }
 
@@ -39,19 +41,24 @@ impl Chunk {
         &self.ids
     }
 
-    /// The keyed hash of namespace and text.
+    /// The keyed hash of namespace, text and opening.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Where in the text the raw token starts that makes its start a cut.
-    pub fn anchor(&self) -> Option<usize> {
-        self.anchor
+    /// How the text begins: what makes its start a cut.
+    pub fn opening(&self) -> Opening {
+        self.opening
     }
 
-    /// Whether two chunks hold the same text.
-    pub fn same_text(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        Arc::ptr_eq(self, other) || self.text == other.text
+    /// Whether this is the chunk of a text that begins in this way.
+    pub fn holds(&self, text: &str, opening: Opening) -> bool {
+        self.opening == opening && *self.text == *text
+    }
+
+    /// Whether two chunks hold the same text, which begins in the same way.
+    pub fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || self.holds(&other.text, other.opening)
     }
 
     /// What it takes in memory: the counts of an `Arc`, the header, both buffers, and its entry in
@@ -86,7 +93,7 @@ impl Chunks {
     /// another text has the same hash.
     pub(super) fn retain(&mut self, chunk: &Arc<Chunk>) -> Option<Arc<Chunk>> {
         if let Some(entry) = self.entries.get_mut(&chunk.hash) {
-            if !entry.chunk.same_text(chunk) {
+            if !entry.chunk.is_same(chunk) {
                 return None;
             }
             entry.nodes += 1;

@@ -273,7 +273,7 @@ impl Trie {
     fn child_or_new(&mut self, parent: u32, chunk: &Arc<Chunk>, stamp: u64) -> Option<u32> {
         if let Some(&slot) = self.children.get(&(parent, chunk.hash())) {
             return match &self.nodes[slot as usize].content {
-                Content::Segment(there) if there.same_text(chunk) => {
+                Content::Segment(there) if there.is_same(chunk) => {
                     self.move_to_front(slot);
                     Some(slot)
                 }

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::cuts::Opening;
+
 use super::{Chunk, Content, NODE_BYTES, NONE, Place, Step, Trie};
 
 fn chunk(name: u64) -> Arc<Chunk> {
     let text = format!("{name} ").repeat(1 + name as usize % 3);
-    Arc::new(Chunk::new(&text, &[name as u32; 3], name, None))
+    Arc::new(Chunk::new(&text, &[name as u32; 3], name, Opening::Fixed))
 }
 
 /// Follows `names` from the root as far as nodes exist.
@@ -126,8 +128,8 @@ fn the_most_recent_child_comes_first() {
 #[test]
 fn texts_that_collide_are_kept_apart() {
     let mut trie = Trie::default();
-    let one = Arc::new(Chunk::new("one", &[1], 9, None));
-    let other = Arc::new(Chunk::new("other", &[2], 9, None));
+    let one = Arc::new(Chunk::new("one", &[1], 9, Opening::Fixed));
+    let other = Arc::new(Chunk::new("other", &[2], 9, Opening::Fixed));
     trie.link(0, &[], &[Arc::clone(&one)], 1 << 20);
     trie.link(0, &[], &[Arc::clone(&other), chunk(3)], 1 << 20);
     trie.link(1, &[], &[other], 1 << 20);

@@ -22,6 +22,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 USER = {"role": "user", "content": "hello"}
 ANSWER = {"role": "assistant", "content": "yes"}
+CUTS = "start of raw added tokens; inside plain text between characters that every split parts"
 SECRET = "correct-horse-battery"  # noqa: S105  # a marker to look for
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
 
@@ -100,7 +101,7 @@ def test_the_whole_matrix_on_the_demo_model(run: Run) -> None:
         assert sum(tally["native"] for tally in counted.values()) == matrix["native"]
         assert set(counted) == {scenario.axes[axis] for scenario in expected}
     assert [(template["native"], template["line"]) for template in found["templates"]] == [(True, None)]
-    assert found["engine"]["policy"]["cuts"] == "start of raw added tokens"
+    assert found["engine"]["policy"]["cuts"] == CUTS
     assert found["versions"]["transformers"] == transformers.__version__
     assert found["turns"]["total"] == 0
 
@@ -144,7 +145,7 @@ def test_tables(run: Run, few: list[Scenario], tmp_path: Path) -> None:
     found = rows(out)
     assert found["scenarios"] == ["calls", "native", "by HF", "both refuse", "different"]
     assert found["template"][0].endswith(": native")
-    assert found["cuts"] == ["start of raw added tokens"]
+    assert found["cuts"] == [CUTS]
     assert found["content in parts"] == ["1", ".", ".", "1", "."]
     assert found["yes"][:2] == ["6", "6"]
     assert found["recorded conversations"] == [

@@ -16,6 +16,7 @@ LOOPS = 2
 """Loops over messages in the template of the demo."""
 MAJOR = int(transformers.__version__.partition(".")[0])
 
+CUTS = "start of raw added tokens; inside plain text between characters that every split parts"
 REFUSED = "{% macro m() %}{% endmacro %}{% macro m() %}{% endmacro %}"
 DATED = "{{ strftime_now('%Y-%m') }}\n{% for m in messages %}\n" + REFUSED + "{{ m.content }}\n{% endfor %}"
 
@@ -60,7 +61,7 @@ def test_the_demo_model_as_a_document(capsys: pytest.CaptureFixture[str]) -> Non
 def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     out = inspect(capsys, TOKENIZER)
     found = {name: text.strip() for name, _, text in (line.partition("  ") for line in out.splitlines())}
-    assert found["cuts"] == "start of raw added tokens"
+    assert found["cuts"] == CUTS
     assert found["token flags"].startswith("9 added tokens in the live backend: ")
     assert found["self-check"].endswith("0 differ; incremental encoding is on")
     assert found["template"].endswith("characters: native")

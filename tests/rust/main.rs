@@ -4,6 +4,7 @@
 //! `TURNTRIE_ROUNDS` sets the number of random cases per tokenizer, `TURNTRIE_SEED` the first seed,
 //! `TURNTRIE_MODELS` a folder of real tokenizers (`*/tokenizer.json` or `*.json`).
 
+mod chunks;
 mod encoders;
 mod eviction;
 mod exactness;
@@ -13,6 +14,7 @@ mod harness;
 mod matching;
 mod models;
 mod mutants;
+mod pathologies;
 mod policies;
 mod rng;
 mod texts;

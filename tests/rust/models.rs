@@ -1,8 +1,9 @@
 //! The same property on real tokenizers, if there are any on this machine.
 //!
 //! `TURNTRIE_MODELS` names a folder with `*.json` (live backends) or `*/tokenizer.json`. Each model
-//! is run with colliding added tokens; with `TURNTRIE_THOROUGH` also as it is, with default and with
-//! minimal segments and budgets. `TURNTRIE_ONLY` restricts the run to names that contain it.
+//! is run with colliding added tokens; with `TURNTRIE_THOROUGH` also with normalized ones and as it is,
+//! with default and with minimal segments and budgets. `TURNTRIE_ONLY` restricts the run to names that
+//! contain it, `TURNTRIE_ROUNDS` sets the number of families of 60 texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,15 +57,32 @@ fn run_model(name: &str, path: &Path) -> Tally {
     let first = harness::setting("TURNTRIE_SEED", 1) as u64;
     let mut total = Tally::default();
     let json = fs::read_to_string(path).expect("a tokenizer file");
-    // The worst of three is enough for every day.
+    // The worst of them is enough for every day.
     let all = std::env::var_os("TURNTRIE_THOROUGH").is_some();
     for (kind, json, budget, segment) in [
-        ("torture", tortured(&json), 1 << 28, Some(20)),
+        (
+            "torture",
+            tortured(&json, "byte-level, strips"),
+            1 << 28,
+            Some(6),
+        ),
+        (
+            "late",
+            tortured(&json, "byte-level, normalized tokens"),
+            1 << 28,
+            Some(6),
+        ),
+        (
+            "flags",
+            tortured(&json, "byte-level, normalized tokens with flags"),
+            1 << 28,
+            Some(20),
+        ),
         ("", json.clone(), 1 << 28, None),
         ("small", json.clone(), 30_000, Some(1)),
     ]
     .into_iter()
-    .take(if all { 3 } else { 1 })
+    .take(if all { 5 } else { 1 })
     {
         let engine = Engine::weakened(&json, budget, Weakness::None, segment).expect(name);
         let writer = Writer::new(&contents(&json));
@@ -122,12 +140,10 @@ fn contents(json: &str) -> Vec<String> {
         .collect()
 }
 
-/// The same tokenizer with the most contradictory added tokens of the zoo.
-fn tortured(json: &str) -> String {
+/// The same tokenizer with the contradictory added tokens of an animal of the zoo as well.
+fn tortured(json: &str, donor: &str) -> String {
     let mut value: Value = serde_json::from_str(json).expect("JSON");
-    let donor: Value =
-        serde_json::from_str(&zoo::named("byte-level, normalized tokens with flags").json)
-            .expect("JSON");
+    let donor: Value = serde_json::from_str(&zoo::named(donor).json).expect("JSON");
     let added = value["added_tokens"].as_array_mut().expect("added tokens");
     let mut next = 10_000_000;
     for token in donor["added_tokens"].as_array().expect("added tokens") {

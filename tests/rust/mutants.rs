@@ -13,8 +13,9 @@ fn noticed_after(weakness: Weakness, name: &str, cases: u64) -> Option<u64> {
     let animal = zoo::named(name);
     let tokenizer: Tokenizer = animal.json.parse().expect(name);
     let writer = Writer::new(&zoo::contents(&tokenizer));
+    let engine = Engine::weakened(&animal.json, 1 << 26, weakness, Some(1)).expect(animal.name);
     (1..=cases).find(|&seed| {
-        let engine = Engine::weakened(&animal.json, 1 << 26, weakness, Some(1)).expect(animal.name);
+        engine.clear();
         let (_, difference) = harness::run(&engine, &writer, seed, 60, 12);
         difference.is_some()
     })
@@ -33,6 +34,16 @@ fn every_rule_matters() {
             "Prepend, Replace, normalized tokens",
         ),
         (Weakness::NoSingleWord, "byte-level, single_word"),
+        (Weakness::NoFrontier, "byte-level, gaps"),
+        (Weakness::CrossedSeams, "byte-level"),
+        (Weakness::CrossedSeams, "byte-level, three stages"),
+        (Weakness::GluedSeams, "byte-level, gaps"),
+        (Weakness::ComposedSeams, "byte-level, NFC"),
+        (Weakness::LateSeams, "byte-level, normalized tokens"),
+        (Weakness::BlankSeams, "byte-level, line by line"),
+        (Weakness::JoinedSeams, "Metaspace never"),
+        (Weakness::RestIsWhole, "Prepend, Replace"),
+        (Weakness::RestIsWhole, "Metaspace always"),
     ] {
         let noticed = noticed_after(weakness, name, 300);
         println!("{weakness:?} in {name}: noticed after {noticed:?} cases");

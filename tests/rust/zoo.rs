@@ -13,9 +13,28 @@ use tokenizers::{DecoderWrapper, NormalizerWrapper, PostProcessorWrapper};
 pub struct Animal {
     pub name: &'static str,
     pub json: String,
+    /// Whether there are no cuts inside its plain text.
+    pub seamless: bool,
 }
 
+/// Those without cuts inside plain text: what the fast encoder refuses, and normalized tokens that
+/// strip blanks or stand in front of whole words.
+const SEAMLESS: [&str; 9] = [
+    "byte-level, prefix space",
+    "byte-level, normalized tokens with flags",
+    "byte-level, single_word",
+    "Metaspace first, split",
+    "Prepend, Replace, normalized tokens",
+    "Strip, strips",
+    "Unigram",
+    "WordPiece",
+    "WordLevel",
+];
+
 const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// The last stage of a pipeline that splits off digits and ideographs before.
+const THIRD: &str = r"[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 const CORPUS: &[&str] = &[
     "the user asked the assistant to call a tool and return the result of the function",
@@ -47,6 +66,7 @@ pub fn all() -> Vec<Animal> {
         |name, normalizer: &Value, pre_tokenizer: &Value, model: &Value, added: &[Value]| Animal {
             name,
             json: assemble(normalizer, pre_tokenizer, model, added),
+            seamless: SEAMLESS.contains(&name),
         };
     vec![
         animal("byte-level", &none, &split, &bytes, &chat()),
@@ -161,7 +181,47 @@ pub fn all() -> Vec<Animal> {
             &strips(),
         ),
         animal("no added tokens", &none, &split, &bytes, &[]),
+        animal(
+            "byte-level, three stages",
+            &empty,
+            &stages(&[r"\p{N}{1,3}", "[一-龥\u{3040}-ゟ゠-ヿ]+", THIRD]),
+            &bytes,
+            &normalized(),
+        ),
+        animal(
+            "byte-level, gaps",
+            &none,
+            &stages(&[r"\p{N}{1,2}|\s+(?!\S)|\s"]),
+            &bytes,
+            &chat(),
+        ),
+        animal(
+            "byte-level, line by line",
+            &none,
+            &stages(&[r"[\r\n]", SPLIT]),
+            &bytes,
+            &strips(),
+        ),
+        animal(
+            "byte-level, matches only",
+            &nfc,
+            &json!({"type": "Sequence", "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Removed", "invert": true},
+                {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]}),
+            &bytes,
+            &strips(),
+        ),
     ]
+}
+
+/// Splits, one after another, and the bytes of what they leave.
+fn stages(patterns: &[&str]) -> Value {
+    let mut parts: Vec<Value> = patterns
+        .iter()
+        .map(|pattern| json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false}))
+        .collect();
+    parts.push(json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}));
+    json!({"type": "Sequence", "pretokenizers": parts})
 }
 
 /// The one of that name.

@@ -77,6 +77,12 @@ impl Joins {
         part(start, text.len());
     }
 
+    /// Whether no merge joins these two where they stand side by side.
+    pub(super) fn are_apart(&self, left: char, right: char) -> bool {
+        let [last, first] = [Part::Whole(left).last(), Part::Whole(right).first()];
+        !self.joined(last, left, first, right)
+    }
+
     /// Whether some merge may join `before`, which ends with the byte `last`, and `behind`, which
     /// begins with `first`.
     #[inline]

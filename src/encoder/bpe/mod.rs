@@ -145,6 +145,16 @@ impl Short {
 }
 
 impl Bpe {
+    /// Whether a word that is a token is that token, whatever the rule says.
+    pub(super) fn takes_whole_words(&self) -> bool {
+        self.whole
+    }
+
+    /// Whether no merge joins these two where they stand side by side.
+    pub(super) fn are_apart(&self, left: char, right: char) -> bool {
+        self.joins.are_apart(left, right)
+    }
+
     /// Words are given as they are, the model sees their bytes. With `whole`, a word that is a token is
     /// that token, whatever the rule says.
     fn of_bytes(

@@ -46,6 +46,18 @@ const DEAD: u16 = 0;
 /// The state in which nothing has been read.
 const START: u16 = 1;
 
+/// What a pattern does between a character of one class and one of another, whatever else the text
+/// holds before the first and after the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seam {
+    /// An attempt that has read the first may read the second, or depend on it.
+    Crossed,
+    /// None does, but both may lie in one gap between matches.
+    Passed,
+    /// None does, and one of the two is always in a match.
+    Parted,
+}
+
 /// The automaton of one pattern.
 #[derive(Debug)]
 pub(super) struct Automaton {
@@ -114,6 +126,51 @@ impl Automaton {
 
     fn row(&self, state: u16) -> &[u16] {
         &self.classes[usize::from(state) * self.width..][..self.width]
+    }
+
+    /// What happens between each two classes, row by row; see [`Seam`] and `cuts::seams` for the proof.
+    ///
+    /// *Crossed*: of all states that reading a character of the first class leads to, from whatever
+    /// state, one stays alive over the second, or matches before it and not before the end of the text
+    /// (or the other way round). If none does, every attempt that begins before the seam takes the same
+    /// steps and ends in the same place as if the text ended there.
+    ///
+    /// *Parted*: the first class matches alone at the end of a text, so its character is never left in
+    /// a gap: where no match covers it, one is attempted at it, and found. Or the second one matches
+    /// alone before anything, so that the attempt at it is never in vain.
+    pub(super) fn seams(&self) -> Vec<Seam> {
+        let classes = self.width - 1;
+        let next = |row: u16, class: usize| self.row(row)[class] & !MATCH;
+        let matched = |row: u16, class: usize| self.row(row)[class] & MATCH != 0;
+        let mut seams = Vec::with_capacity(classes * classes);
+        for first in 0..classes {
+            let mut entered: Vec<u16> = self
+                .classes
+                .chunks(self.width)
+                .map(|row| row[first] & !MATCH)
+                .filter(|&state| state != DEAD)
+                .collect();
+            entered.sort_unstable();
+            entered.dedup();
+            let alone = next(START, first);
+            let first_matches = alone != DEAD && matched(alone, classes);
+            for second in 0..classes {
+                let crossed = entered.iter().any(|&state| {
+                    next(state, second) != DEAD || matched(state, second) != matched(state, classes)
+                });
+                let alone = next(START, second);
+                let second_matches =
+                    alone != DEAD && (0..=classes).all(|class| matched(alone, class));
+                seams.push(if crossed {
+                    Seam::Crossed
+                } else if first_matches || second_matches {
+                    Seam::Parted
+                } else {
+                    Seam::Passed
+                });
+            }
+        }
+        seams
     }
 
     /// Where the match that starts at `from` ends.

@@ -14,6 +14,7 @@ mod syntax;
 use std::fmt;
 
 use automaton::Automaton;
+pub(crate) use automaton::Seam;
 use sets::{Classes, Set};
 use syntax::Node;
 
@@ -45,10 +46,12 @@ pub(super) enum Gaps {
 
 /// One stage of pre-tokenization.
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub(crate) struct Splitter {
     automaton: Automaton,
     classes: Classes,
     gaps: Gaps,
+    /// What happens between each two classes.
+    seams: Vec<Seam>,
 }
 
 impl Splitter {
@@ -72,11 +75,26 @@ impl Splitter {
 
     fn of(root: &Node, sets: &[Set], gaps: Gaps) -> Result<Self, Refusal> {
         let classes = Classes::of(sets)?;
+        let automaton = Automaton::new(root, &classes)?;
+        let mut seams = automaton.seams();
+        if gaps == Gaps::Dropped {
+            // Of a gap that is left out, both parts are.
+            for seam in seams.iter_mut().filter(|seam| **seam == Seam::Passed) {
+                *seam = Seam::Parted;
+            }
+        }
         Ok(Splitter {
-            automaton: Automaton::new(root, &classes)?,
+            automaton,
             classes,
             gaps,
+            seams,
         })
+    }
+
+    /// What this stage does between two neighbouring characters.
+    pub(crate) fn seam(&self, first: char, second: char) -> Seam {
+        let row = usize::from(self.classes.of_char(first)) * self.classes.len();
+        self.seams[row + usize::from(self.classes.of_char(second))]
     }
 
     /// Calls `piece` with the start and end of every piece of `text`, left to right.
