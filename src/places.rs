@@ -4,7 +4,8 @@
 //! characters it keeps a table of all bytes of the text. But whoever wants to know which tokens lie in
 //! a few spans has to look closely only where a span begins or ends. So a text is taken apart at its
 //! cuts. A part with such a place in it, or at its border, is encoded by the crate, with offsets;
-//! what lies between is encoded as any text, and of its tokens only the number is told.
+//! what lies between is encoded as any text, and of its tokens only the number is told. Cuts at added
+//! tokens serve for that; behind others the crate cannot be asked for the rest of a word.
 //!
 //! *Why a part's offsets are those of the whole text.* Behind a cut the crate goes through the same
 //! pieces as in the whole text ([`cuts`](crate::cuts)), and a piece's offsets are its own, moved by its

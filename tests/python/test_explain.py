@@ -39,10 +39,12 @@ def test_an_edit(plain: Any, content: str) -> None:
         ids = before.tolist(), now.tolist()
         assert ids[0][: found.kept] == ids[1][: found.kept]
         assert (found.lost, found.new) == (len(ids[0]) - found.kept, len(ids[1]) - found.kept)
-        assert (found.message, found.line) == (None, None)
+        assert (found.message, found.line) == (index, None)
         if not found.extends:
             assert ids[0][found.kept :][:1] != ids[1][found.kept :][:1]
-            assert str(found).startswith(f"parted at byte {found.byte}, character {place}: {found.kept} tokens kept, ")
+            assert str(found).startswith(
+                f"parted at byte {found.byte}, character {place} in message {index}: {found.kept} tokens kept, "
+            )
         assert "secret" not in f"{found}{found!r}"
 
 
