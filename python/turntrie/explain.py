@@ -2,7 +2,8 @@
 
 Prompts are compared as what they are, text and ids. The place in the text is known where turntrie rendered both; the
 count of tokens always is. Which message wrote that place is asked of the later prompt (`Prompt.spans`), at the price of
-a render; which line of the template did is left open (`None`), as nobody records it. Contents of messages are private: they are in no `repr`, and in a `str` only on request.
+a render; which line of the template did is left open (`None`), as nobody records it. Contents of messages are private:
+they are in no `repr`, and in a `str` only on request.
 """
 
 from dataclasses import dataclass, field
