@@ -1,8 +1,9 @@
 """Where two prompts part, and what it cost: the question behind every prefix cache that misses.
 
 Prompts are compared as what they are, text and ids. The place in the text is known where turntrie rendered both; the
-count of tokens always is. Which message wrote that place is asked of the prompts (`Prompt.spans`, at the price of a
-render); which line of the template is left open (`None`) as nobody records it. Contents of messages are private: they are in no `repr`, and in a `str` only on request.
+count of tokens always is. Which message wrote that place is asked of the later prompt (`Prompt.spans`), at the price of
+a render; which line of the template did is left open (`None`), as nobody records it. Contents of messages are private:
+they are in no `repr`, and in a `str` only on request.
 """
 
 from dataclasses import dataclass, field
@@ -24,8 +25,8 @@ class Explanation:
         character: The first character of the texts that differs, or the length of the shorter text if that is a
             beginning of the longer one; `None` where a text is not known.
         byte: The same place in bytes of UTF-8, at the start of that character.
-        message: The index of the message in which the texts part, in the later prompt (in the earlier one where the
-            later one ends there); `None` if it is in no message, or not known.
+        message: The index of the message of the later prompt in whose text they part; `None` if that place is no
+            message's, or not known (`Prompt.spans`).
         line: The line of the chat template that wrote it; `None` if not known.
     """
 
@@ -84,15 +85,15 @@ def explain(prev: Prompt, now: Prompt, *, contents: bool = False) -> Explanation
         *counts,
         character=character,
         byte=len(texts[1][:character].encode()),
-        message=_message(now, character) if character < len(texts[1]) else _message(prev, character),
+        message=_message(now, character),
         _excerpts=(texts[0][character:][:_SHOWN], texts[1][character:][:_SHOWN]) if contents else None,
     )
 
 
 def _message(prompt: Prompt, character: int) -> int | None:
-    """The message that wrote a character, if one did and it is known."""
-    spans = prompt.spans or []
-    return next((span.message for span in spans if span.start <= character < span.end), None)
+    """The message whose text holds this character."""
+    spans = (span for span in prompt.spans or () if span.start <= character < span.end)
+    return next((span.message for span in spans), None)
 
 
 def _common(a: str, b: str) -> int:
