@@ -43,7 +43,8 @@ fn cuts_are_the_backends_pieces() {
         }
         let added = tokenizer.get_added_tokens_decoder();
         let overlapping = added.values().any(|t| t.rstrip);
-        let normalized = !policy.refusals().iter().any(|r| r.contains("normalized"));
+        let refused = "normalized added tokens: the normalizer changes the text first";
+        let normalized = !policy.refusals().iter().any(|r| r.contains(refused));
         let writer = Writer::new(&zoo::contents(&tokenizer));
         let mut rng = Rng::new(7);
         let mut cuts = 0;
