@@ -34,7 +34,7 @@ fn pieces(tokenizer: &Tokenizer, text: &str) -> Vec<(usize, CutKind)> {
 
 #[test]
 fn cuts_are_the_backends_pieces() {
-    let cases = 40 * harness::setting("TURNTRIE_ROUNDS", 12);
+    let cases = 40 * harness::setting("TURNTRIE_ROUNDS", 8);
     for animal in zoo::all() {
         let tokenizer: Tokenizer = animal.json.parse().expect(animal.name);
         let policy = CutPolicy::from_json(&animal.json).expect(animal.name);
@@ -93,7 +93,7 @@ fn cuts_are_the_backends_pieces() {
 
 #[test]
 fn factors_at_every_cut() {
-    let cases = 20 * harness::setting("TURNTRIE_ROUNDS", 12);
+    let cases = 20 * harness::setting("TURNTRIE_ROUNDS", 8);
     for animal in zoo::all() {
         let seams = factor(&animal, cases);
         println!("{:45} {seams} seams", animal.name);
