@@ -94,7 +94,8 @@ impl Variables {
     }
 }
 
-fn weight(value: &Value) -> u64 {
+/// Bytes of the texts in a value, and some for everything else.
+pub(crate) fn weight(value: &Value) -> u64 {
     if let Some(text) = value.as_str() {
         return text.len() as u64;
     }

@@ -64,7 +64,10 @@ class Handle:
             reference: the next call counts why.
         """
         backend = path.engine(self._tok)
-        return {} if isinstance(backend, Reason) else dict(backend.timings)
+        if isinstance(backend, Reason):
+            return {}
+        backend.engine.prepare_lists()
+        return dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:
         """What happened on this tokenizer so far.

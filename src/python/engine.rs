@@ -137,6 +137,11 @@ impl Engine {
         (parse.as_secs_f64(), tables.as_secs_f64())
     }
 
+    /// Makes what the first list would otherwise pay for.
+    fn prepare_lists(&self, py: Python<'_>) {
+        self.lists.prepare(py);
+    }
+
     /// The encoder's name, and the bytes of its own tables.
     fn encoder(&self) -> (&'static str, usize) {
         let encoders = self.inner.engine().encoders();

@@ -92,13 +92,17 @@ impl Lists {
         PyList::new(py, ids.iter().map(|&id| self.int(py, id)))
     }
 
-    fn int(&self, py: Python<'_>, id: u32) -> Py<PyInt> {
-        let ints = self.ints.get_or_init(py, || {
+    /// Makes the table of ints, if there is none yet: a few milliseconds for a large vocabulary.
+    pub fn prepare(&self, py: Python<'_>) -> &[Py<PyInt>] {
+        self.ints.get_or_init(py, || {
             (0..self.size)
                 .map(|id| PyInt::new(py, id).unbind())
                 .collect()
-        });
-        match ints.get(id as usize) {
+        })
+    }
+
+    fn int(&self, py: Python<'_>, id: u32) -> Py<PyInt> {
+        match self.prepare(py).get(id as usize) {
             Some(int) => int.clone_ref(py),
             // Vocabularies may have gaps, so an id can lie past their size.
             None => PyInt::new(py, id).unbind(),

@@ -202,21 +202,38 @@ impl ChatTemplate {
         let Some(reusing) = &program.reusing else {
             return Ok((self.render(call)?, Share::default()));
         };
-        if call.messages.len() < reuse::FEWEST_MESSAGES || !self.trust.holds() {
+        // A variable of the caller may hide a function: plans take those for granted.
+        let hides = |(name, _): &(Value, Value)| {
+            name.as_str()
+                .is_some_and(|name| semantics::functions::NAMES.contains(&name))
+        };
+        if call.messages.len() < reuse::FEWEST_MESSAGES
+            || !self.trust.holds()
+            || call.variables.entries().iter().any(hides)
+        {
             return Ok((self.render(call)?, Share::default()));
         }
+        let epoch = reuse::epoch();
         let messages: Vec<Value> = call.messages.iter().map(|m| m.value().clone()).collect();
+        let weight: u64 = call.messages.iter().map(Message::weight).sum();
+        let weight = usize::try_from(weight).unwrap_or(usize::MAX);
         let earlier = self.runs.closest(space, &messages);
         let render = || self.evaluate(program, reusing, call.clone());
         let careless = self.fault == Some(Fault::Reuse);
         let walk = reuse::Walk::new(&program.plans, earlier.clone(), careless);
-        let (output, outcome) = reuse::within(walk, messages, space, render);
-        let output = output?;
+        let (output, outcome) = reuse::within(walk, messages, weight, space, render);
+        let output = match output {
+            // Something is not as the plan has it: no matter, the template can still be rendered.
+            Err(reason) if reason == reuse::lost_reason() => {
+                return Ok((self.render(call)?, Share::default()));
+            }
+            output => output?,
+        };
         let text = outcome.as_ref().and_then(|outcome| outcome.text(output));
         match (outcome, text) {
             (Some(outcome), Some(text)) => {
                 let share = outcome.share;
-                self.runs.remember(outcome.run, earlier.as_ref());
+                self.runs.remember(outcome.run, earlier.as_ref(), epoch);
                 Ok((text, share))
             }
             _ => Ok((self.render(call)?, Share::default())),
@@ -462,6 +479,14 @@ mod tests {
             (
                 "{% for a in b %}{% filter upper %}{% break %}{% endfilter %}{% endfor %}",
                 "block:break",
+            ),
+            (
+                "{% for a in b %}{% filter upper %}{% for c in a %}{% else %}{% break %}{% endfor %}{% endfilter %}{% endfor %}",
+                "block:break",
+            ),
+            (
+                "{% for a in b %}{% for c in a %}{% else %}{% continue %}{% endfor %}{% else %}x{% endfor %}",
+                "for:else",
             ),
             (
                 "{% for a in b %}{% set x %}{% continue %}{% endset %}{% endfor %}",

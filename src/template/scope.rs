@@ -149,6 +149,8 @@ pub fn leaves_loop(body: &[Stmt<'_>]) -> bool {
         Stmt::WithBlock(s) => leaves_loop(&s.body),
         Stmt::FilterBlock(s) => leaves_loop(&s.body),
         Stmt::SetBlock(s) => leaves_loop(&s.body),
+        // What stands in an `else` is outside of that loop.
+        Stmt::ForLoop(s) => leaves_loop(&s.else_body),
         _ => false,
     })
 }

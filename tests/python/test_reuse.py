@@ -71,6 +71,8 @@ UNPLANNED = {
     "reads:index": "{% for m in messages[::-1] %}{{ loop.index }}{% endfor %}",
     "calls:impure": "{% for m in messages %}{{ strftime_now('%Y') }}{% endfor %}",
     "namespace:within": "{% for m in messages %}{% set n = namespace(a=1) %}{{ n.a }}{% endfor %}",
+    "assigns:other": "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t %}{{ m.content }}{% endset %}{% endfor %}{{ ns.t }}",
+    "name:conditional": "{% if tools %}{% macro f() %}x{% endmacro %}{% endif %}{% for m in messages %}{{ f is defined }}{% endfor %}",
     "captured": "{% set t %}{% for m in messages %}{{ m.content }}{% endfor %}{% endset %}{{ t }}",
 }
 
@@ -119,6 +121,63 @@ def test_what_cannot_be_reused_is_named(reason: str) -> None:
         0,
         0,
     )
+
+
+MARKED = "{% for m in messages[::-1] %}{% if loop.index0 < keep %}new{% else %}old{% endif %};{% endfor %}"
+ADVERSARIAL = {
+    "a set block sets an attribute": "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t %}{{ m.content }}{% endset %}{% endfor %}{{ ns.t }}",
+    "unpacking sets an attribute": "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t, b = m.content, 1 %}{% endfor %}{{ ns.t }}",
+    "a macro sets an attribute by a block": "{% set ns = namespace(t='') %}{% macro f(m) %}{% set ns.t %}{{ m.content }}{% endset %}{% endmacro %}"
+    "{% for m in messages %}{{ loop.index0 }}{{ f(m) }}{{ ns.t }}{% endfor %}",
+    "a macro that may not be there": "{% if a %}{% macro f() %}x{% endmacro %}{% endif %}{% for m in messages %}{{ f is defined }}{{ f() if a }}{% endfor %}",
+    "one that calls such a macro": "{% if a %}{% macro g() %}x{% endmacro %}{% endif %}{% macro f() %}{% if g is defined %}{{ g() }}{% endif %}{% endmacro %}"
+    "{% for m in messages %}{{ f() }}{% endfor %}",
+    "a namespace that may not be there": "{% if a %}{% set ns = namespace(x=1) %}{% endif %}{% for m in messages %}{{ ns is defined }}{% if a %}{{ ns.x }}{% endif %}{% endfor %}",
+    "a namespace of a macro's own": "{% macro f() %}{% set ns = namespace(a=1) %}{{ ns.a }}{% endmacro %}{% for m in messages %}{{ ns is defined }}{% endfor %}",
+    "a mark that is no integer, backwards": MARKED,
+    "a mark that changes before it is compared": "{% set ns = namespace(x=100) %}{% for m in messages[::-1] %}{% set ns.x = 1 %}{{ loop.index0 > ns.x }},{% set ns.x = 100 %}{% endfor %}",
+    "a variable that hides a mark": "{% set last = 100 %}{% for m in messages[::-1] %}{% if m.role == 'user' %}{% set last = 1 %}{% endif %}{{ loop.index0 > last }},{% endfor %}",
+    "a function that is hidden": "{% for m in messages %}{% for i in range(2) %}{{ i }}{% endfor %}{% endfor %}",
+    "an alias that is no list": "{% if tools %}{% set all = messages %}{% endif %}{% for m in all or [] %}{{ m }}.{% endfor %}{% for m in messages %}{{ all|length if tools }}{% endfor %}",
+}  # fmt: skip
+"""Inputs that are easily missed."""
+
+
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_no_input_is_missed(name: str) -> None:
+    template = _native.Template(ADVERSARIAL[name])
+    assert template.reason is None
+    switches: list[dict[str, Any]] = [
+        {},
+        {"a": 1},
+        {"a": 0},
+        {"ns": 1},
+        {"ns": {"x": 2}},
+        {"f": 1},
+        {"g": "x"},
+        {"range": 5},
+    ]
+    switches += [{"keep": keep} for keep in (2, 2.0, True, False, 2**70)] + [{"all": ("x",)}, {"all": {"x": 1}}]
+    for _ in range(2):
+        for given_ in switches:
+            for tools in (None, [reuse_walks.TOOL]):
+                for length in (3, 3, 4, 5, 6, 4):
+                    variables = given(tools=tools, keep=2) | given_
+                    whole = template.render(chat(length), variables, {}, 0)
+                    again = template.render(chat(length), variables, {}, 0, SPACE)
+                    assert (again.reason, again.text) == (whole.reason, whole.text), (given_, length)
+
+
+def test_runs_are_bounded_by_all_that_they_hold() -> None:
+    """Values that grow with each iteration: a run of a few messages may be too large to keep."""
+    template = _native.Template(
+        "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t + m.content %}{% endfor %}"
+    )
+    assert template.loops == (1, [])
+    for size, kept in ((10, 60), (20_000, 0)):
+        messages = [{"role": "user", "content": "x" * size} for _ in range(60)]
+        template.render(messages, given(), {}, 0, SPACE)
+        assert template.render(messages, given(), {}, 0, SPACE).iterations == (kept, 60 - kept)
 
 
 def test_the_clock_is_not_remembered() -> None:

@@ -13,7 +13,7 @@ use super::same::same;
 
 /// Runs that are kept for one template.
 pub const RUNS: usize = 128;
-/// Bytes of text that they may hold. Runs that share entries count them each.
+/// Bytes that they may hold: texts, messages, values of namespaces. What runs share counts for each.
 pub const BYTES: usize = 64 << 20;
 
 /// One iteration.
@@ -27,6 +27,8 @@ pub struct Entry {
     pub after: Vec<Option<Value>>,
     /// What it wrote.
     pub text: Value,
+    /// Bytes of what it holds, except for messages.
+    pub bytes: usize,
 }
 
 /// What was seen of one input.
@@ -102,16 +104,20 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that rendered `messages`.
-    pub fn new(space: u64, messages: Vec<Value>, loops: Vec<Option<LoopRun>>) -> Self {
+    /// A run that rendered `messages`, which have so many bytes.
+    pub fn new(
+        space: u64,
+        messages: Vec<Value>,
+        weight: usize,
+        loops: Vec<Option<LoopRun>>,
+    ) -> Self {
         let entries = loops.iter().flatten().flat_map(|run| &run.entries);
-        let texts =
-            entries.map(|entry| size_of::<Entry>() + entry.text.as_str().map_or(0, str::len));
+        let bytes = weight + entries.map(|entry| entry.bytes).sum::<usize>();
         Run {
-            bytes: texts.sum(),
             space,
             messages,
             loops,
+            bytes,
         }
     }
 
@@ -136,6 +142,11 @@ struct Recent {
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
+/// How often everything was forgotten.
+pub fn epoch() -> u64 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
 /// Makes all templates forget their runs, at their next use.
 pub fn forget() {
     EPOCH.fetch_add(1, Ordering::Relaxed);
@@ -158,12 +169,16 @@ impl Runs {
             .map(|(.., run)| Arc::clone(run))
     }
 
-    /// Remembers a run; the `earlier` one is replaced if its conversation went on in this one.
-    pub fn remember(&self, run: Run, earlier: Option<&Arc<Run>>) {
+    /// Remembers a run that began in this `epoch`; the `earlier` one is replaced if its conversation
+    /// went on in this one.
+    pub fn remember(&self, run: Run, earlier: Option<&Arc<Run>>, epoch: u64) {
         let Ok(mut recent) = self.0.try_lock() else {
             return;
         };
         recent.expire();
+        if recent.epoch != epoch {
+            return;
+        }
         let earlier =
             earlier.filter(|earlier| earlier.common(&run.messages) == earlier.messages.len());
         let replaced = earlier.and_then(|earlier| {
@@ -189,7 +204,7 @@ impl Runs {
 
 impl Recent {
     fn expire(&mut self) {
-        let epoch = EPOCH.load(Ordering::Relaxed);
+        let epoch = epoch();
         if self.epoch != epoch {
             self.epoch = epoch;
             self.runs.clear();

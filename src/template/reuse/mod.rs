@@ -23,8 +23,8 @@
 //! Invariants
 //! - An entry is added only after its iteration succeeded, and only runs that succeeded are remembered.
 //! - Entries hold the values they were made from, so that no other value can take their place in memory.
-//! - A run is used for calls of the same space (a namespace of the trie, or text alone) only: how long a
-//!   render takes tells nothing about other tenants.
+//! - A run is used for calls of the same space (a namespace of the trie) only: how long a render takes
+//!   tells nothing about other tenants.
 //!
 //! Cost: for an iteration that is reused, a comparison for each input; no work over its text but one
 //! copy into the whole. Memory: the texts of the latest runs, bounded by [`RUNS`] and [`BYTES`].
@@ -39,11 +39,12 @@ use std::sync::Arc;
 
 use minijinja::{Environment, Error, Value};
 
+use crate::error::{Category, Reason};
 use crate::semantics::arguments::Raw;
 use crate::semantics::kind::Kind;
 use crate::semantics::unproved;
 use cache::{Entry, LoopRun, Run, Seen};
-pub use cache::{Runs, forget};
+pub use cache::{Runs, epoch, forget};
 use plan::{Mark, Place, Plan, Setting, Watch};
 use same::{is_plain, same};
 pub use trust::{Difference, Trust};
@@ -173,10 +174,11 @@ pub struct Outcome {
     pub share: Share,
 }
 
-/// Runs `render` with a walk in place.
+/// Runs `render`, of messages of so many bytes, with a walk in place.
 pub fn within<T>(
     walk: Walk,
     messages: Vec<Value>,
+    weight: usize,
     space: u64,
     render: impl FnOnce() -> T,
 ) -> (T, Option<Outcome>) {
@@ -201,7 +203,7 @@ pub fn within<T>(
         Outcome {
             texts: walk.order.iter().map(loop_texts).collect(),
             share: walk.share,
-            run: Run::new(space, messages, walk.loops),
+            run: Run::new(space, messages, weight, walk.loops),
         }
     });
     (result, outcome)
@@ -249,9 +251,16 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("op:done", |_: Raw<'_>| step(|walk| walk.leave()));
 }
 
-/// Anything that cannot be as it is leaves the call to the reference.
+/// Anything that cannot be as it is ends this render; the template is rendered whole then.
 fn lost() -> Error {
-    unproved("reuse")
+    unproved(LOST)
+}
+
+const LOST: &str = "reuse";
+
+/// What the render ends with.
+pub fn lost_reason() -> Reason {
+    Reason::new(Category::Render, LOST)
 }
 
 fn step<T>(act: impl FnOnce(&mut Walk) -> Result<T, Error>) -> Result<T, Error> {
@@ -380,15 +389,30 @@ impl Walk {
             after.push(set.then_some(value));
         }
         let lasting = after.iter().flatten().all(is_plain);
+        let seen = match lasting {
+            true => std::mem::take(&mut current.seen),
+            false => vec![Seen::Never],
+        };
+        // Messages among what was seen count with the run.
+        let values =
+            plan.watches
+                .iter()
+                .zip(&seen)
+                .filter_map(|(watch, seen)| match (watch, seen) {
+                    (
+                        OwnedWatch::Attribute(..) | OwnedWatch::OrderToAttribute(..),
+                        Seen::Value(value),
+                    ) => Some(value),
+                    _ => None,
+                });
+        let values = values.chain(after.iter().flatten()).chain([text]);
+        let bytes = size_of::<Entry>() + values.map(weight).sum::<usize>();
         current.run.entries.push(Arc::new(Entry {
             item: std::mem::take(&mut current.item),
-            seen: if lasting {
-                std::mem::take(&mut current.seen)
-            } else {
-                vec![Seen::Never]
-            },
+            seen,
             after,
             text: text.clone(),
+            bytes,
         }));
         Ok(())
     }
@@ -490,6 +514,10 @@ impl OwnedWatch {
             },
         })
     }
+}
+
+fn weight(value: &Value) -> usize {
+    usize::try_from(crate::message::weight(value)).unwrap_or(usize::MAX)
 }
 
 /// An attribute of one of the namespaces; undefined if it has none of that name.

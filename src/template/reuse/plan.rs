@@ -97,6 +97,8 @@ pub struct Names<'t, 's> {
     macros: HashMap<&'s str, &'t Spanned<ast::Macro<'s>>>,
     /// Variables that hold `messages` or a slice of it wherever they are set.
     lists: HashSet<&'s str>,
+    /// Where macros and namespaces are made that every render makes.
+    made: HashMap<&'s str, u32>,
 }
 
 impl<'t, 's> Names<'t, 's> {
@@ -124,10 +126,27 @@ impl<'t, 's> Names<'t, 's> {
                 lists.remove(name);
             });
         }
+        let mut made = HashMap::new();
+        for child in children {
+            match child {
+                Stmt::Macro(s) => {
+                    made.entry(s.name).or_insert(s.span().start_offset);
+                }
+                Stmt::Set(s) => {
+                    if let (Expr::Var(name), Expr::Call(call)) = (&s.target, &s.expr)
+                        && is_name(&call.expr, "namespace")
+                    {
+                        made.entry(name.id).or_insert(s.span().start_offset);
+                    }
+                }
+                _ => {}
+            }
+        }
         Names {
             scope,
             macros,
             lists,
+            made,
         }
     }
 
@@ -207,7 +226,7 @@ impl<'s> Plan<'s> {
     ///
     /// # Errors
     /// Why its iterations cannot be reused.
-    pub fn of(s: &ast::ForLoop<'s>, names: &Names<'_, 's>) -> Result<Self, Unplanned> {
+    pub fn of(s: &Spanned<ast::ForLoop<'s>>, names: &Names<'_, 's>) -> Result<Self, Unplanned> {
         if list_of(&s.iter, &names.lists).is_none() {
             return Err("iterates:other");
         }
@@ -223,6 +242,7 @@ impl<'s> Plan<'s> {
         }
         let mut reader = Reader {
             names,
+            start: s.span().start_offset,
             plan: Plan {
                 reversed: is_reversed(&s.iter),
                 ..Plan::default()
@@ -239,6 +259,8 @@ impl<'s> Plan<'s> {
 
 struct Reader<'n, 't, 's> {
     names: &'n Names<'t, 's>,
+    /// Where the loop stands.
+    start: u32,
     plan: Plan<'s>,
     /// Names that the iteration itself gives a value before they are read.
     bound: Vec<&'s str>,
@@ -300,11 +322,15 @@ impl<'s> Reader<'_, '_, 's> {
                         let at = self.namespace(base.id)?;
                         self.sets(base.id, at, attribute.name);
                     }
-                    target => self.bind(target),
+                    target => {
+                        only_names(target)?;
+                        self.bind(target);
+                    }
                 }
                 Ok(())
             }
             Stmt::SetBlock(s) => {
+                only_names(&s.target)?;
                 self.inner(&s.body)?;
                 if let Some(filter) = &s.filter {
                     self.expr(filter)?;
@@ -320,6 +346,7 @@ impl<'s> Reader<'_, '_, 's> {
                 let outside = self.bound.len();
                 for (target, value) in &s.assignments {
                     self.expr(value)?;
+                    only_names(target)?;
                     self.bind(target);
                 }
                 self.body(&s.body)?;
@@ -329,6 +356,7 @@ impl<'s> Reader<'_, '_, 's> {
             Stmt::ForLoop(s) => {
                 self.expr(&s.iter)?;
                 let outside = self.bound.len();
+                only_names(&s.target)?;
                 self.bind(&s.target);
                 self.loops += 1;
                 if let Some(filter) = &s.filter_expr {
@@ -373,7 +401,16 @@ impl<'s> Reader<'_, '_, 's> {
         if self.bound.contains(&name) || !self.names.scope.is_namespace(name) {
             return Err("namespace:within");
         }
+        self.is_made(name)?;
         Ok(place(&mut self.plan.namespaces, name))
+    }
+
+    /// A macro or namespace is no input if every render has made it before the loop.
+    fn is_made(&self, name: &str) -> Result<(), Unplanned> {
+        match self.names.made.get(name) {
+            Some(made) if *made < self.start => Ok(()),
+            _ => Err("name:conditional"),
+        }
     }
 
     /// Whether `name` is a list of messages from outside.
@@ -481,9 +518,11 @@ impl<'s> Reader<'_, '_, 's> {
         if self.names.lists.contains(name) {
             return Err("reads:history");
         }
-        // Macros and functions are the same in every iteration; that a namespace is defined as well.
-        let fixed = self.names.scope.is_macro(name) || functions::NAMES.contains(&name);
-        if !fixed && !self.names.scope.is_namespace(name) {
+        if self.names.scope.is_macro(name) || self.names.scope.is_namespace(name) {
+            return self.is_made(name);
+        }
+        // Functions are the same in every render; calls that hide one do not come here.
+        if !functions::NAMES.contains(&name) {
             place(&mut self.plan.variables, name);
         }
         Ok(())
@@ -529,8 +568,10 @@ impl<'s> Reader<'_, '_, 's> {
             return Err("calls:impure");
         }
         let Some(called) = self.names.macros.get(name.id).copied() else {
+            // A function, or what ends the render.
             return Ok(());
         };
+        self.is_made(name.id)?;
         if !self.macros.insert(name.id) {
             return Ok(());
         }
@@ -576,6 +617,8 @@ impl<'s> Reader<'_, '_, 's> {
             if let Some(shift) = self.position(position)
                 && let Some((mark, by)) = self.mark(mark)
                 && let Some(shift) = shift.checked_sub(by)
+                // Backwards, positions move. The iteration may change these marks before it compares.
+                && !(self.plan.reversed && !matches!(mark, Mark::Length(_)))
             {
                 self.watch(Watch::Order(shift, mark));
                 return true;
@@ -594,7 +637,7 @@ impl<'s> Reader<'_, '_, 's> {
                 Expr::Var(base)
                     if self.names.scope.is_namespace(base.id) && !self.bound.contains(&base.id) =>
                 {
-                    Mark::Attribute(place(&mut self.plan.namespaces, base.id), s.name)
+                    Mark::Attribute(self.namespace(base.id).ok()?, s.name)
                 }
                 _ => return None,
             },
@@ -621,6 +664,16 @@ impl<'s> Reader<'_, '_, 's> {
             }
         };
         Some((mark, 0))
+    }
+}
+
+/// Whether a target sets names only. (Attributes of namespaces are noted where they are set one by one.)
+fn only_names(target: &Expr<'_>) -> Result<(), Unplanned> {
+    match target {
+        Expr::Var(_) => Ok(()),
+        Expr::List(s) => s.items.iter().try_for_each(only_names),
+        Expr::Tuple(s) => s.items.iter().try_for_each(only_names),
+        _ => Err("assigns:other"),
     }
 }
 
