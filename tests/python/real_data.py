@@ -43,6 +43,11 @@ def model_directories() -> list[Path]:
     return sorted(path for path in models.iterdir() if path.is_dir()) if models else []
 
 
+def some(paths: list[Path], every: int) -> list[Path]:
+    """One in so many, or all of them with TURNTRIE_THOROUGH: for what differs little from one to the next."""
+    return paths if os.environ.get("TURNTRIE_THOROUGH") else paths[::every]
+
+
 def handed_over() -> dict[str, dict[str, Any]]:
     """What ran in this process, as values that cross a process border."""
     return {"ran": {name: dict(calls) for name, calls in RAN.items()}, "templates": dict(TEMPLATES)}

@@ -304,7 +304,7 @@ def _compared(plain: Any, tok: Any, source: str, every: int) -> int:
 
 @pytest.mark.fallback
 @pytest.mark.usefixtures("frozen_clock")
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", real_data.some(REAL, 3), ids=lambda path: path.stem)
 def test_real_templates(path: Path) -> None:
     for kind in ("split regex, NFC", "metaspace, whole segments"):
         assert _compared(*pair(kind), path.read_text(encoding="utf-8"), 17) > 0
@@ -312,7 +312,7 @@ def test_real_templates(path: Path) -> None:
 
 @pytest.mark.fallback
 @pytest.mark.usefixtures("frozen_clock")
-@pytest.mark.parametrize("path", real_data.model_directories(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", real_data.some(real_data.model_directories(), 5), ids=lambda path: path.name)
 def test_real_models(path: Path) -> None:
     if not V5 and path.name in NOT_IN_4:
         pytest.skip("transformers 4 cannot load it")
