@@ -618,7 +618,7 @@ impl<'s> Reader<'_, '_, 's> {
                 && let Some((mark, by)) = self.mark(mark)
                 && let Some(shift) = shift.checked_sub(by)
                 // Backwards, positions move. The iteration may change these marks before it compares.
-                && !(self.plan.reversed && !matches!(mark, Mark::Length(_)))
+                && (!self.plan.reversed || matches!(mark, Mark::Length(_)))
             {
                 self.watch(Watch::Order(shift, mark));
                 return true;
