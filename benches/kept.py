@@ -6,13 +6,9 @@ beginning of an earlier text, how many were found again behind the change, and h
 with those of a full encode every time.
 """
 
-import argparse
-import os
 from pathlib import Path
 
-from memory import engine, texts
-from run import environment
-from turntrie.demo import TOKENIZER
+from memory import engine, for_each_model, texts
 
 MESSAGES = 400
 
@@ -45,17 +41,5 @@ def measure(model: Path) -> None:
     turn("strip", "".join([*parts[:200], f"{before}And so it is.{after}", *parts[201:]]))
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("models", nargs="*", type=Path)
-    options = parser.parse_args()
-    print(f"{environment()}\n")
-    folder = os.environ.get("TURNTRIE_MODELS")
-    default = [Path(folder) / name for name in ("qwen3", "gemma-3")] if folder else [TOKENIZER]
-    for model in options.models or default:
-        measure(model)
-
-
 if __name__ == "__main__":
-    main()
+    for_each_model(__doc__, measure)

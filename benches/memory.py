@@ -15,6 +15,7 @@ the package's own tokenizer is measured, or `qwen3` and `gemma-3` of TURNTRIE_MO
 import argparse
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,19 +100,24 @@ def churn(model: Path, budget: int) -> None:
             )
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def for_each_model(doc: str | None, measure: Callable[[Path], None]) -> None:
+    """Measures the models of the command line; by default two real ones, or the package's own."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("models", nargs="*", type=Path)
     options = parser.parse_args()
     print(f"{environment()}\n")
     folder = os.environ.get("TURNTRIE_MODELS")
     default = [Path(folder) / name for name in ("qwen3", "gemma-3")] if folder else [TOKENIZER]
     for model in options.models or default:
-        print(model.name)
-        rollouts(model)
-        churn(model, 16 * MIB)
+        measure(model)
+
+
+def measure(model: Path) -> None:
+    """Measures and prints."""
+    print(model.name)
+    rollouts(model)
+    churn(model, 16 * MIB)
 
 
 if __name__ == "__main__":
-    main()
+    for_each_model(__doc__, measure)

@@ -11,16 +11,6 @@ use crate::template::MessageSpan;
 /// The message index of tokens outside of all messages.
 pub const NOBODY: i32 = -1;
 
-/// The characters around which offsets are needed, sorted.
-pub fn asked(spans: &[MessageSpan]) -> Vec<usize> {
-    let mut asked: Vec<usize> = spans
-        .iter()
-        .flat_map(|(_, start, end)| [*start, *end])
-        .collect();
-    asked.sort_unstable();
-    asked
-}
-
 /// For each token of `pieces` the index of its message; `spans` are in the order of the text.
 pub fn message_index(pieces: &[Piece], spans: &[MessageSpan]) -> Vec<i32> {
     let of = |place: usize| {
@@ -68,7 +58,6 @@ mod tests {
         ];
         let expected = [-1, -1, 0, 0, 2, 2, -1, -1, 1, -1];
         assert_eq!(message_index(&pieces, &spans), expected);
-        assert_eq!(asked(&spans), [2, 5, 5, 9, 12, 14]);
         assert_eq!(message_index(&pieces, &[]), [NOBODY; 10]);
     }
 }

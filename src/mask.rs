@@ -19,16 +19,6 @@ pub enum Rule {
     Ends,
 }
 
-/// The characters around which a mask of these `spans` needs offsets, sorted.
-pub fn asked(spans: &[Span]) -> Vec<usize> {
-    let mut asked: Vec<usize> = spans
-        .iter()
-        .flat_map(|(start, end)| [*start, *end])
-        .collect();
-    asked.sort_unstable();
-    asked
-}
-
 /// Which tokens of the text in `pieces` the `spans` cover. None where transformers raises.
 pub fn mask(pieces: &[Piece], spans: &[Span], rule: Rule) -> Option<Vec<bool>> {
     match rule {

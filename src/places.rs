@@ -40,6 +40,13 @@ pub struct Placed {
     pub pieces: Vec<Piece>,
 }
 
+/// The characters where spans begin and end, sorted: what to ask for to know which tokens lie in them.
+pub fn borders(spans: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut borders: Vec<usize> = spans.flat_map(|(start, end)| [start, end]).collect();
+    borders.sort_unstable();
+    borders
+}
+
 /// The ids of `text`, and where they are around the characters `asked` for, which are sorted.
 ///
 /// # Errors
@@ -201,6 +208,14 @@ mod tests {
             assert_eq!((before, end), (ids.len(), length));
         }
         Ok(())
+    }
+
+    #[test]
+    fn borders_are_sorted() {
+        assert_eq!(
+            borders([(2, 9), (5, 5), (1, 3)].into_iter()),
+            [1, 2, 3, 5, 5, 9]
+        );
     }
 
     #[test]

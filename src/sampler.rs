@@ -51,11 +51,12 @@ impl Sampler {
     }
 
     /// Runs `check` on a thread of its own; `of` finds the sampler in what the check is about.
-    pub fn start<T: Send + 'static>(
+    pub fn start<T: Clone + Send + 'static>(
         owner: T,
-        of: impl Fn(&T) -> &Sampler + Send + 'static,
+        of: impl Fn(&T) -> &Sampler + Copy + Send + 'static,
         check: impl FnOnce(&T) + Send + 'static,
     ) {
+        let keeper = owner.clone();
         let work = move || {
             let started = Instant::now();
             check(&owner);
@@ -64,8 +65,10 @@ impl Sampler {
             sampler.spent.fetch_add(nanos, Ordering::Relaxed);
             sampler.busy.store(0, Ordering::Release);
         };
-        // Without a thread nothing is checked from now on in this process: `busy` says so.
         let thread = thread::Builder::new().name("turntrie-verify".to_owned());
-        drop(thread.spawn(work));
+        if thread.spawn(work).is_err() {
+            // No thread to be had: the next one that is due tries again.
+            of(&keeper).busy.store(0, Ordering::Release);
+        }
     }
 }

@@ -66,7 +66,7 @@ class Handle:
         backend = path.engine(self._tok)
         if isinstance(backend, Reason):
             return {}
-        backend.engine.prepare_lists()
+        backend.engine.prepare_lists()  # else the first list would pay for its table of ints
         return dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:

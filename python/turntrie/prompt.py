@@ -27,6 +27,9 @@ class MessageSpan(NamedTuple):
 class Prompt:
     """The ids of one prompt, and how they came about.
 
+    A native prompt holds on to its text and its converted messages, for `spans`; what it shares with other prompts of
+    the conversation is there once.
+
     Attributes:
         kept: How many leading ids are old. Of a `Session`: equal to those of its previous prompt. Of
             `tok.turntrie.prompt`: taken from checkpoints.

@@ -3,9 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::convert;
-use super::memo::Memo;
+use super::memo::{MEMO, Memo};
+use crate::call::Call;
 use crate::message::Message;
 
 /// A growing list of converted messages.
@@ -53,6 +55,17 @@ impl Conversation {
             .unwrap_or_else(PoisonError::into_inner)
             .len()
     }
+}
+
+/// A call, with what is recognised from earlier ones.
+pub fn call_of(
+    messages: &Bound<'_, PyAny>,
+    variables: &Bound<'_, PyDict>,
+    clock: &Bound<'_, PyDict>,
+    rules: u32,
+) -> convert::Converted<Call> {
+    let messages = messages_of(messages, rules, Some(&MEMO))?;
+    convert::call(variables, clock, messages, Some(&MEMO))
 }
 
 /// The converted messages of a list, recognised by `memo`, or of a [`Conversation`].

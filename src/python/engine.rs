@@ -7,12 +7,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::conversation::messages_of;
-use super::convert;
+use super::conversation::call_of;
 use super::convert::{RULE_MASK_OVERLAP, RULE_WATCH_IDS};
 use super::guard::guarded;
 use super::lists::Lists;
-use super::memo::MEMO;
 use super::prompt::{Origin, Prompt};
 use super::template::{Rendered, Template};
 use crate::cuts::Weakness;
@@ -20,6 +18,7 @@ use crate::encoder::{Encoder, FastEncoder};
 use crate::engine::{self, Encoded};
 use crate::error::{Category, Error, Reason};
 use crate::mask;
+use crate::places;
 use crate::verify::{Fault, Verified};
 
 /// Which part of the budget for checkpoints lists may take on top of it.
@@ -207,12 +206,7 @@ impl Engine {
     ) -> Prompt {
         let template = template.get();
         let outcome = template.usable().and_then(|usable| {
-            let call = convert::call(
-                variables,
-                clock,
-                messages_of(messages, rules, Some(&MEMO))?,
-                Some(&MEMO),
-            )?;
+            let call = call_of(messages, variables, clock, rules)?;
             let origin = Origin {
                 template: Arc::clone(usable),
                 call: call.clone(),
@@ -242,11 +236,10 @@ impl Engine {
     ) -> Prompt {
         let template = template.get();
         let outcome = template.usable().and_then(|_| {
-            let messages = messages_of(messages, rules, Some(&MEMO))?;
-            let call = convert::call(variables, clock, messages, Some(&MEMO))?;
+            let call = call_of(messages, variables, clock, rules)?;
             py.detach(|| {
                 let (rendered, spans) = template.render_tracked(call, rules)?;
-                let asked = mask::asked(&spans);
+                let asked = places::borders(spans.iter().copied());
                 let (encoded, pieces) = guarded("encode", || {
                     let engine = self.inner.engine();
                     engine

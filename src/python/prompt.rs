@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::engine::Encoded;
 use crate::error::Reason;
 use crate::locate;
+use crate::places;
 use crate::shape::Key;
 use crate::template::{ChatTemplate, MessageSpan};
 use crate::verify::Verified;
@@ -83,7 +84,7 @@ impl Origin {
     fn locate(&self, text: &str, ids: &[u32]) -> Option<(Vec<MessageSpan>, Vec<i32>)> {
         let located = guarded("locate", || {
             let (again, spans) = self.template.render_located(self.call.clone())?;
-            let asked = locate::asked(&spans);
+            let asked = places::borders(spans.iter().map(|(_, start, end)| (*start, *end)));
             let engine = self.engine.engine();
             let (encoded, pieces) = engine.places(&again, &asked).map_err(tokenizer_reason)?;
             let same = again == text && encoded.ids == ids;

@@ -6,11 +6,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::conversation::messages_of;
+use super::conversation::{call_of, messages_of};
 use super::convert;
 use super::convert::{RULE_LATE_TRACKER, RULE_WATCH_IDS, RULE_WATCH_SHAPES};
 use super::guard::guarded;
-use super::memo::MEMO;
 use super::prompt::Prompt;
 use crate::call::Call;
 use crate::error::{Category, Reason};
@@ -169,7 +168,7 @@ impl Template {
     fn verification(&self) -> (u64, usize, bool) {
         self.compiled.as_ref().map_or((0, 0, false), |template| {
             let trust = template.trust();
-            (trust.checked(), trust.differences().len(), trust.holds())
+            (trust.checked(), trust.different(), trust.holds())
         })
     }
 
@@ -193,12 +192,7 @@ impl Template {
         space: Option<u64>,
     ) -> Prompt {
         let outcome = self.usable().and_then(|_| {
-            let call = convert::call(
-                variables,
-                clock,
-                messages_of(messages, rules, Some(&MEMO))?,
-                Some(&MEMO),
-            )?;
+            let call = call_of(messages, variables, clock, rules)?;
             py.detach(|| self.render_call(call, rules, space))
         });
         Prompt::of_text(outcome)
@@ -214,8 +208,7 @@ impl Template {
         rules: u32,
     ) -> (Prompt, Vec<Span>) {
         let outcome = self.usable().and_then(|_| {
-            let messages = messages_of(messages, rules, Some(&MEMO))?;
-            let call = convert::call(variables, clock, messages, Some(&MEMO))?;
+            let call = call_of(messages, variables, clock, rules)?;
             py.detach(|| self.render_tracked(call, rules))
         });
         match outcome {

@@ -4,17 +4,19 @@ Two oracles. Every message has words of its own, so a place in the text says who
 character offsets say where tokens begin.
 """
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
+import transformers
 
 import kinds
 import real_data
 import toys
 import turntrie
-from turntrie import _native
 
 FOLDER = real_data.folder("TURNTRIE_TEMPLATES")
 TEMPLATES = sorted(FOLDER.glob("*.jinja")) if FOLDER else []
@@ -144,27 +146,39 @@ def test_tokens_of_every_kind(name: str) -> None:
 @pytest.mark.real_model
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.name)
 def test_tokens_of_real_models(path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
     tok = turntrie.wrap(transformers.AutoTokenizer.from_pretrained(path))
     compare_tokens(tok, chat(9))
 
 
-@pytest.mark.fallback
-@pytest.mark.parametrize("path", real_data.some(TEMPLATES, 4), ids=lambda path: path.stem)
-def test_real_templates_put_words_where_they_belong(path: Path) -> None:
+def located(path: Path) -> tuple[int, int]:
+    """How many words of messages a template prints, and how many of them lie in the part of their message."""
     tok = toys.wrapped()
     tok.chat_template = path.read_text(encoding="utf-8")
-    template = _native.Template(tok.chat_template)
     messages = chat(5)
     try:
         prompt = tok.turntrie.prompt(messages)
-    except Exception:  # noqa: BLE001  # this template wants other messages
-        return
+    except (TypeError, ValueError, jinja2.TemplateError):  # this template wants other messages
+        return 0, 0
     if prompt.path != "native":
-        assert template.reason or prompt.reason
-        return
+        return 0, 0
     text, spans = text_of(tok, messages), prompt.spans
-    assert all(a.end <= b.start for a, b in pairwise(spans))
-    for span in spans:
-        part = text[span.start : span.end]
-        assert not any(word(at) in part for at in range(5) if at != span.message)
+    assert all(a.end <= b.start for a, b in pairwise(spans)), path.stem
+    printed = inside = 0
+    for at in range(5):
+        for found in re.finditer(word(at), text):
+            printed += 1
+            owners = {span.message for span in spans if span.start <= found.start() < span.end}
+            assert owners <= {at}, (path.stem, at, owners)
+            inside += owners == {at}
+    return printed, inside
+
+
+@pytest.mark.fallback
+@pytest.mark.skipif(not TEMPLATES, reason="TURNTRIE_TEMPLATES is not set")
+def test_real_templates_put_words_where_they_belong() -> None:
+    counts = [located(path) for path in real_data.some(TEMPLATES, 4)]
+    served = [(printed, inside) for printed, inside in counts if printed]
+    assert len(served) > 0.7 * len(counts)
+    # All of them, or none: some templates regroup messages before they go over them.
+    assert all(inside in (0, printed) for printed, inside in served)
+    assert sum(inside > 0 for _, inside in served) > 0.85 * len(served)

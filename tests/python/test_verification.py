@@ -42,6 +42,17 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put_in
 
 
+def _prompts_of_threads(tok: Any, messages: list[dict[str, Any]]) -> list[Any]:
+    """The same prompt, asked for by 8 threads at once."""
+    got: list[Any] = []
+    calls = [threading.Thread(target=lambda: got.append(tok.turntrie.prompt(messages))) for _ in range(8)]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join(60)
+    return got
+
+
 def _grown(turns: int) -> Iterator[list[dict[str, Any]]]:
     messages, _ = conversation(turns=turns, seed=5)
     for i, message in enumerate(messages):
@@ -272,12 +283,7 @@ def test_an_id_fault_is_found_within_two_rounds_and_logged_once(
             time.sleep(0.01)
         assert not tok.turntrie.stats()["engine"]["incremental"]
         want = plain.apply_chat_template(messages, return_dict=False)
-        got: list[Any] = []
-        calls = [threading.Thread(target=lambda: got.append(tok.turntrie.prompt(messages))) for _ in range(8)]
-        for call in calls:
-            call.start()
-        for call in calls:
-            call.join(60)
+        got = _prompts_of_threads(tok, messages)
     assert [(each.kept, each.path, each.tolist() == want) for each in got] == [(0, "native", True)] * 8
     warnings = [record.getMessage() for record in caplog.records if record.name == "turntrie"]
     assert len(warnings) == 1
@@ -350,12 +356,7 @@ def test_a_text_wrongly_reused_is_found_within_two_rounds_and_logged_once(
         while not wrapped.turntrie.stats()["reuse"]["texts_different"] and time.monotonic() < deadline:
             time.sleep(0.01)
         want = plain.apply_chat_template(messages, return_dict=False)
-        got: list[Any] = []
-        calls = [threading.Thread(target=lambda: got.append(wrapped.turntrie.prompt(messages))) for _ in range(8)]
-        for call in calls:
-            call.start()
-        for call in calls:
-            call.join(60)
+        got = _prompts_of_threads(wrapped, messages)
     assert [(each.path, each.reason, each.tolist() == want) for each in got] == [("native", None, True)] * 8
     warnings = [record.getMessage() for record in caplog.records if record.name == "turntrie"]
     assert len(warnings) == 1

@@ -1,9 +1,8 @@
 //! One run of a megabyte, and the texts on which the `tokenizers` crate itself gives up: its own result,
 //! error or panic, and no other.
 //!
-//! With `TURNTRIE_THOROUGH` runs are a megabyte long, and the regex engine is driven over its limit.
+//! With `TURNTRIE_THOROUGH` runs are a megabyte long.
 
-use turntrie::cuts::Weakness;
 use turntrie::engine::Engine;
 
 use crate::harness::{Outcome, outcome};
@@ -54,24 +53,13 @@ fn long_runs_are_encoded_as_the_crate_does() {
 
 #[test]
 fn what_the_regex_engine_gives_up_is_given_up() {
-    if !thorough() {
-        return;
-    }
-    let engine = Engine::weakened(
-        &zoo::named("byte-level").json,
-        1 << 28,
-        Weakness::None,
-        None,
-    )
-    .expect("an engine");
+    let engine = Engine::from_json(&zoo::named("byte-level").json, 1 << 28).expect("an engine");
     for (count, gives_up) in [(3_000_000, false), (12_000_000, true)] {
-        for (before, after) in [("", ""), ("the user asked<|im_end|> x", "y\nthe end")] {
-            let text = format!("{before}{}{after}", " ".repeat(count));
-            let want = outcome(|| engine.encode_full(&text));
-            assert_eq!(want == Outcome::Panic, gives_up, "{count} blanks");
-            let got = outcome(|| engine.encode(0, &text).map(|e| e.ids));
-            assert!(got == want, "{count} blanks");
-        }
+        let text = format!("the user asked<|im_end|> x{}y\nthe end", " ".repeat(count));
+        let want = outcome(|| engine.encode_full(&text));
+        assert_eq!(want == Outcome::Panic, gives_up, "{count} blanks");
+        let got = outcome(|| engine.encode(0, &text).map(|e| e.ids));
+        assert!(got == want, "{count} blanks");
     }
     let text = "the user asked\nfor it";
     let want = engine.encode_full(text).expect("ids");

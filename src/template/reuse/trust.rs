@@ -37,6 +37,12 @@ impl Trust {
         self.checked.load(Ordering::Relaxed)
     }
 
+    /// How many differences are kept.
+    pub fn different(&self) -> usize {
+        let differences = self.differences.lock();
+        differences.unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The first differences.
     pub fn differences(&self) -> Vec<Difference> {
         let differences = self.differences.lock();
