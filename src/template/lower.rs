@@ -100,6 +100,7 @@ pub fn lower<'s>(tree: &Stmt<'s>, options: Options<'_>) -> Lowered<Lowering<'s>>
         plans: Vec::new(),
         unplanned: Vec::new(),
         noted: Vec::new(),
+        uncounted: false,
     };
     let children = walk.body(&template.children)?;
     Ok(Lowering {
@@ -186,6 +187,8 @@ struct Walk<'t, 's> {
     unplanned: Vec<(&'static str, usize)>,
     /// Attributes of namespaces whose setting is noted here, as a plan calls them.
     noted: Vec<Setting<'s>>,
+    /// Whether `loop` is that of a loop whose iterations may be taken over: the engine does not count those.
+    uncounted: bool,
 }
 
 impl<'s> Walk<'_, 's> {
@@ -440,12 +443,17 @@ impl<'s> Walk<'_, 's> {
             _ => self.noted.clone(),
         };
         let around = std::mem::replace(&mut self.noted, noted);
+        let target = self.target(&s.target)?;
+        let uncounted = plan.is_ok() && self.options.form == Form::Reusing;
+        let outside = std::mem::replace(&mut self.uncounted, uncounted);
+        let body = self.apart(|walk| walk.scoped(&s.body))?;
+        self.uncounted = outside;
         let mut lowered = ast::ForLoop {
-            target: self.target(&s.target)?,
+            target,
             iter: operator("op:iter", iter, vec![], s.iter.span()),
             filter_expr,
             recursive: false,
-            body: self.apart(|walk| walk.scoped(&s.body))?,
+            body,
             else_body: self.apart(|walk| walk.scoped(&s.else_body))?,
         };
         self.noted = around;
@@ -835,6 +843,11 @@ impl<'s> Walk<'_, 's> {
             ));
             if base.id == "loop" {
                 if LOOP_ATTRIBUTES.contains(&s.name) {
+                    // The depth of a loop that runs outside of others does not change.
+                    if self.uncounted && !matches!(s.name, "depth" | "depth0") {
+                        let name = constant(Value::from(s.name), s.span());
+                        return Ok(operator("op:at", name, vec![], s.span()));
+                    }
                     return Ok(native);
                 }
                 return refuse(format!("loop:{}", s.name), s.span());

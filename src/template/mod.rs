@@ -215,6 +215,7 @@ impl ChatTemplate {
         }
         let epoch = reuse::epoch();
         let messages: Vec<Value> = call.messages.iter().map(|m| m.value().clone()).collect();
+        let messages = Arc::new(messages);
         let weight: u64 = call.messages.iter().map(Message::weight).sum();
         let weight = usize::try_from(weight).unwrap_or(usize::MAX);
         let earlier = self.runs.closest(space, &messages);

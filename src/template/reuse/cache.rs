@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use imbl::Vector;
 use minijinja::Value;
 
 use super::same::same;
@@ -84,20 +85,60 @@ impl Seen {
     }
 }
 
+/// An iteration in its place, with what is asked of many at once: no look into the entry is needed.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// The iteration.
+    pub entry: Arc<Entry>,
+    /// The item of the loop.
+    pub item: Value,
+    /// One bit for each attribute that it set, those with a number below 64.
+    pub set: u64,
+    /// Bytes of its text.
+    pub length: usize,
+    /// Bytes of what it holds, except for messages.
+    pub bytes: usize,
+    /// Whether it can be the same again.
+    pub lasting: bool,
+}
+
+impl From<Entry> for Slot {
+    fn from(entry: Entry) -> Self {
+        let bits = entry.after.iter().take(64).enumerate();
+        Slot {
+            item: entry.item.clone(),
+            set: bits.fold(0, |set, (bit, value)| {
+                set | u64::from(value.is_some()) << bit
+            }),
+            length: entry.text.as_str().map_or(0, str::len),
+            bytes: entry.bytes,
+            lasting: !entry.seen.iter().any(|seen| matches!(seen, Seen::Never)),
+            entry: Arc::new(entry),
+        }
+    }
+}
+
 /// One loop of a render.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoopRun {
     /// The variables that all iterations read.
     pub variables: Vec<Value>,
-    /// The iterations, in order.
-    pub entries: Vec<Arc<Entry>>,
+    /// The iterations, in order. Runs share what they have in common.
+    pub slots: Vector<Slot>,
+    /// Of the plan's watches, the integers that positions are compared with; they are the same in all
+    /// iterations.
+    pub marks: Vec<Option<i128>>,
+    /// Of the lists looked into, which are the loop's own.
+    pub own: Vec<bool>,
+    /// Bytes of what the iterations hold.
+    pub bytes: usize,
 }
 
 /// One render.
 #[derive(Debug)]
 pub struct Run {
     space: u64,
-    messages: Vec<Value>,
+    messages: Arc<Vec<Value>>,
     /// By number; None for a loop that did not run.
     pub loops: Vec<Option<LoopRun>>,
     bytes: usize,
@@ -107,12 +148,11 @@ impl Run {
     /// A run that rendered `messages`, which have so many bytes.
     pub fn new(
         space: u64,
-        messages: Vec<Value>,
+        messages: Arc<Vec<Value>>,
         weight: usize,
         loops: Vec<Option<LoopRun>>,
     ) -> Self {
-        let entries = loops.iter().flatten().flat_map(|run| &run.entries);
-        let bytes = weight + entries.map(|entry| entry.bytes).sum::<usize>();
+        let bytes = weight + loops.iter().flatten().map(|run| run.bytes).sum::<usize>();
         Run {
             space,
             messages,

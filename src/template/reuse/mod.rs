@@ -14,7 +14,10 @@
 //!
 //! `op:fresh` compares the inputs of the iteration, as [`plan`] lists them, with those that the
 //! iteration in this place had in an earlier render. If all are the same the text is too, and so are the
-//! attributes of namespaces after it, which `op:after` puts in place.
+//! attributes of namespaces after it, which `op:after` puts in place. Then the iterations behind it for
+//! which that can be told without a look at each are taken over with it, see [`stretch`]: `op:loop` gives
+//! an iterator that goes on behind them. What the body reads of `loop` becomes `'index'|op:at` and so on,
+//! as the engine does not know about iterations that it did not see.
 //!
 //! The texts of iterations do not go through the engine's output: they are collected, and joined with
 //! what the engine wrote around the loops. Where that is shows by a mark in the output; if the marks
@@ -26,12 +29,14 @@
 //! - A run is used for calls of the same space (a namespace of the trie) only: how long a render takes
 //!   tells nothing about other tenants.
 //!
-//! Cost: for an iteration that is reused, a comparison for each input; no work over its text but one
+//! Cost: for a stretch of iterations, a comparison of pointers each; no work over their texts but one
 //! copy into the whole. Memory: the texts of the latest runs, bounded by [`RUNS`] and [`BYTES`].
 
 mod cache;
+mod items;
 pub mod plan;
 mod same;
+mod stretch;
 mod trust;
 
 use std::cell::RefCell;
@@ -43,8 +48,9 @@ use crate::error::{Category, Reason};
 use crate::semantics::arguments::Raw;
 use crate::semantics::kind::Kind;
 use crate::semantics::unproved;
-use cache::{Entry, LoopRun, Run, Seen};
+use cache::{Entry, LoopRun, Run, Seen, Slot};
 pub use cache::{Runs, epoch, forget};
+use items::Items;
 use plan::{Mark, Place, Plan, Setting, Watch};
 use same::{is_plain, same};
 pub use trust::{Difference, Trust};
@@ -63,6 +69,8 @@ pub struct OwnedPlan {
     watches: Vec<OwnedWatch>,
     sets: Vec<OwnedSetting>,
     reversed: bool,
+    /// Whether stretches can be taken over.
+    stretches: bool,
 }
 
 #[derive(Debug)]
@@ -109,6 +117,7 @@ impl From<&Plan<'_>> for OwnedPlan {
             variables: plan.variables.len(),
             watches: plan.watches.iter().map(watch).collect(),
             reversed: plan.reversed,
+            stretches: stretch::is_possible(plan),
             sets: plan.sets.iter().map(setting).collect(),
         }
     }
@@ -150,8 +159,10 @@ struct Current {
     /// Which attributes it set so far.
     set: Vec<bool>,
     item: Value,
-    /// Taken over; its namespaces are about to be put in place.
-    taken: Option<Arc<Entry>>,
+    /// What the iterations that were taken over set last, about to be put in place.
+    after: Vec<Option<Value>>,
+    /// Up to where the items are known to be those of the earlier run.
+    agrees: usize,
 }
 
 /// A variable that inputs are taken from.
@@ -168,8 +179,8 @@ thread_local! {
 pub struct Outcome {
     /// What to remember.
     pub run: Run,
-    /// The texts of the loops, in the order in which they stand in the output.
-    texts: Vec<Vec<Value>>,
+    /// The loops, in the order in which their texts stand in the output.
+    order: Vec<usize>,
     /// How much was taken over.
     pub share: Share,
 }
@@ -177,7 +188,7 @@ pub struct Outcome {
 /// Runs `render`, of messages of so many bytes, with a walk in place.
 pub fn within<T>(
     walk: Walk,
-    messages: Vec<Value>,
+    messages: Arc<Vec<Value>>,
     weight: usize,
     space: u64,
     render: impl FnOnce() -> T,
@@ -194,17 +205,11 @@ pub fn within<T>(
     let result = render();
     let walk = WALK.with_borrow_mut(Option::take);
     drop(guard);
-    let outcome = walk.filter(|walk| walk.current.is_none()).map(|walk| {
-        let loop_texts = |number: &usize| {
-            let run = walk.loops[*number].as_ref();
-            run.map(|run| run.entries.iter().map(|entry| entry.text.clone()).collect())
-                .unwrap_or_default()
-        };
-        Outcome {
-            texts: walk.order.iter().map(loop_texts).collect(),
-            share: walk.share,
-            run: Run::new(space, messages, weight, walk.loops),
-        }
+    let walk = walk.filter(|walk| walk.current.is_none());
+    let outcome = walk.map(|walk| Outcome {
+        order: walk.order,
+        share: walk.share,
+        run: Run::new(space, messages, weight, walk.loops),
     });
     (result, outcome)
 }
@@ -212,21 +217,22 @@ pub fn within<T>(
 impl Outcome {
     /// The text of the render; None if `output` does not hold the marks that were written.
     pub fn text(&self, output: String) -> Option<String> {
-        if self.texts.is_empty() {
+        if self.order.is_empty() {
             return Some(output);
         }
         let parts: Vec<&str> = output.split(MARK).collect();
-        if parts.len() != self.texts.len() + 1 {
+        if parts.len() != self.order.len() + 1 {
             return None;
         }
-        let texts = || self.texts.iter().flatten().filter_map(Value::as_str);
-        let length = texts().map(str::len).sum::<usize>() + output.len();
+        let slots = |number: &usize| self.run.loops[*number].iter().flat_map(|run| &run.slots);
+        let texts = self.order.iter().flat_map(slots);
+        let length = texts.map(|slot| slot.length).sum::<usize>() + output.len();
         // What follows the template's text (an end for a continuation) is short.
         let mut whole = String::with_capacity(length + 64);
         for (at, part) in parts.iter().enumerate() {
             whole.push_str(part);
-            for text in self.texts.get(at).into_iter().flatten() {
-                whole.push_str(text.as_str()?);
+            for slot in self.order.get(at).into_iter().flat_map(slots) {
+                whole.push_str(slot.entry.text.as_str()?);
             }
         }
         Some(whole)
@@ -248,6 +254,7 @@ pub fn install(env: &mut Environment<'static>) {
         step(|walk| walk.was_set(args.0)).map(Value::from)
     });
     env.add_filter("op:after", |args: Raw<'_>| step(|walk| walk.after(args.0)));
+    env.add_filter("op:at", |args: Raw<'_>| step(|walk| walk.at(args.0)));
     env.add_filter("op:done", |_: Raw<'_>| step(|walk| walk.leave()));
 }
 
@@ -294,25 +301,34 @@ fn enter(args: &[Value]) -> Result<Value, Error> {
                 None => LookedInto::Other(value.clone()),
             });
         // A loop over messages goes over a list, or over nothing.
-        let items: Arc<Vec<Value>> = items.downcast_object().unwrap_or_default();
-        let length = items.len();
+        let is_list = items.downcast_object_ref::<Vec<Value>>().is_some();
+        let list: Arc<Vec<Value>> = items.downcast_object().unwrap_or_default();
+        let looked_into: Vec<_> = looked_into.collect();
+        let own = looked_into.iter().map(
+            |known| matches!(known, LookedInto::List(known) if Arc::ptr_eq(known, &list)),
+        );
+        let own = own.collect();
         walk.current = Some(Current {
             number,
-            items,
-            looked_into: looked_into.collect(),
+            items: list,
+            looked_into,
             reusable,
             run: LoopRun {
                 variables: variables.to_vec(),
-                entries: Vec::with_capacity(length),
+                own,
+                ..LoopRun::default()
             },
             seen: Vec::new(),
             set: Vec::new(),
             item: Value::UNDEFINED,
-            taken: None,
+            after: Vec::new(),
+            agrees: 0,
         });
-        Ok(())
-    })?;
-    Ok(items.clone())
+        Ok(match is_list {
+            true => Value::from_object(Items),
+            false => items.clone(),
+        })
+    })
 }
 
 impl Walk {
@@ -335,12 +351,17 @@ impl Walk {
             return Err(lost());
         };
         let current = self.current.as_mut().ok_or_else(lost)?;
-        let at = current.run.entries.len();
+        let at = current.run.slots.len();
         let expected = current.items.get(at).ok_or_else(lost)?;
         if !same(expected, item) {
             return Err(lost());
         }
         let plan = &self.plans[current.number];
+        if at == 0 {
+            let marks = plan.watches.iter();
+            let marks = marks.map(|watch| watch.mark(current, namespaces));
+            current.run.marks = marks.collect::<Result<_, _>>()?;
+        }
         current.seen.clear();
         for watch in &plan.watches {
             let seen = watch.look(current, at, namespaces)?;
@@ -350,21 +371,24 @@ impl Walk {
             .earlier
             .as_ref()
             .and_then(|run| run.loops[current.number].as_ref());
-        let entry = earlier.filter(|_| current.reusable).and_then(|run| {
-            let entries = &run.entries;
+        let earlier = earlier.filter(|_| current.reusable);
+        let found = earlier.and_then(|run| {
             let place = match plan.reversed {
                 false => Some(at),
-                true => (at + entries.len()).checked_sub(current.items.len()),
+                true => (at + run.slots.len()).checked_sub(current.items.len()),
             };
-            place.and_then(|place| entries.get(place))
+            place.and_then(|place| Some((run, place, run.slots.get(place)?)))
         });
-        let entry = entry.filter(|entry| {
-            same(&entry.item, item) && (self.careless || entry.seen == current.seen)
+        let found = found.filter(|(_, _, slot)| {
+            same(&slot.item, item) && (self.careless || slot.entry.seen == current.seen)
         });
-        if let Some(entry) = entry {
-            current.run.entries.push(Arc::clone(entry));
-            current.taken = Some(Arc::clone(entry));
-            self.share.reused += 1;
+        if let Some((run, place, _)) = found {
+            let more = match plan.stretches && !self.careless {
+                true => stretch::reach(plan, current, run, place),
+                false => 0,
+            };
+            current.take_over(plan, run, place, more + 1);
+            self.share.reused += more + 1;
             return Ok(false);
         }
         current.item = item.clone();
@@ -407,13 +431,15 @@ impl Walk {
                 });
         let values = values.chain(after.iter().flatten()).chain([text]);
         let bytes = size_of::<Entry>() + values.map(weight).sum::<usize>();
-        current.run.entries.push(Arc::new(Entry {
+        let entry = Entry {
             item: std::mem::take(&mut current.item),
             seen,
             after,
             text: text.clone(),
             bytes,
-        }));
+        };
+        current.run.bytes += bytes;
+        current.run.slots.push_back(Slot::from(entry));
         Ok(())
     }
 
@@ -428,27 +454,33 @@ impl Walk {
         Ok(value.clone())
     }
 
-    /// `index|op:was_set`: whether the iteration that was taken over set an attribute.
+    /// `index|op:was_set`: whether the iterations that were taken over set an attribute.
     fn was_set(&self, args: &[Value]) -> Result<bool, Error> {
         self.after_taken(args).map(|after| after.is_some())
     }
 
-    /// `index|op:after`: what an attribute was after the iteration that was taken over.
+    /// `index|op:after`: what an attribute was after the iterations that were taken over.
     fn after(&self, args: &[Value]) -> Result<Value, Error> {
         self.after_taken(args)?.clone().ok_or_else(lost)
     }
 
     fn after_taken(&self, args: &[Value]) -> Result<&Option<Value>, Error> {
         let current = self.current.as_ref().ok_or_else(lost)?;
-        let entry = current.taken.as_ref().ok_or_else(lost)?;
         let index = args.first().and_then(Value::as_usize).ok_or_else(lost)?;
-        entry.after.get(index).ok_or_else(lost)
+        current.after.get(index).ok_or_else(lost)
+    }
+
+    /// `name|op:at`: what `loop` has under this name in the iteration that is being rendered.
+    fn at(&self, args: &[Value]) -> Result<Value, Error> {
+        let current = self.current.as_ref().ok_or_else(lost)?;
+        let name = args.first().and_then(Value::as_str).ok_or_else(lost)?;
+        items::attribute(&current.items, current.run.slots.len(), name).ok_or_else(lost)
     }
 
     /// `0|op:done`: the mark of the loop that ended.
     fn leave(&mut self) -> Result<Value, Error> {
         let current = self.current.take().ok_or_else(lost)?;
-        if current.run.entries.len() != current.items.len() {
+        if current.run.slots.len() != current.items.len() {
             return Err(lost());
         }
         self.order.push(current.number);
@@ -457,17 +489,61 @@ impl Walk {
     }
 }
 
+impl Current {
+    /// Takes over `count` iterations of an earlier run from `place` on.
+    fn take_over(&mut self, plan: &OwnedPlan, earlier: &LoopRun, place: usize, count: usize) {
+        let taken = match place {
+            0 => earlier.slots.take(count),
+            _ => earlier.slots.skip(place).take(count),
+        };
+        let last_set = |index: usize| {
+            let mut sets = taken.iter().rev();
+            let bit = u32::try_from(index).ok().and_then(|bit| 1_u64.checked_shl(bit));
+            let slot = sets.find(|slot| bit.is_none_or(|bit| slot.set & bit != 0));
+            slot.and_then(|slot| slot.entry.after.get(index)?.clone())
+        };
+        self.after = (0..plan.sets.len()).map(last_set).collect();
+        self.run.bytes += taken.iter().map(|slot| slot.bytes).sum::<usize>();
+        match self.run.slots.is_empty() {
+            true => self.run.slots = taken,
+            false => self.run.slots.append(taken),
+        }
+    }
+
+    /// Length of the items, or of a list that is looked into.
+    fn length(&self, list: Option<usize>) -> Result<usize, Error> {
+        match list {
+            None => Ok(self.items.len()),
+            Some(place) => match self.looked_into.get(place) {
+                Some(LookedInto::List(list)) => Ok(list.len()),
+                // What the length of something else is counts for nothing here.
+                Some(LookedInto::Other(_)) | None => Err(lost()),
+            },
+        }
+    }
+}
+
 impl OwnedWatch {
+    /// The integer that positions are compared with, if there is one.
+    fn mark(&self, current: &Current, namespaces: &[Value]) -> Result<Option<i128>, Error> {
+        let integer = |value: &Value| value.as_i64().filter(|_| value.is_integer()).map(i128::from);
+        Ok(match self {
+            OwnedWatch::OrderToLength(_, list) => i128::try_from(current.length(*list)?).ok(),
+            OwnedWatch::OrderToAttribute(_, space, name) => {
+                integer(&attribute(namespaces, *space, name)?)
+            }
+            OwnedWatch::OrderToVariable(_, variable) => match current.looked_into.get(*variable) {
+                Some(LookedInto::Other(mark)) => integer(mark),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
     /// What the watch sees before the iteration at `at`.
     fn look(&self, current: &Current, at: usize, namespaces: &[Value]) -> Result<Seen, Error> {
         let items = &current.items;
         let looked_into = |place: usize| current.looked_into.get(place).ok_or_else(lost);
-        let length = |list: &Option<usize>| match list.map(looked_into).transpose()? {
-            Some(LookedInto::List(list)) => Ok(list.len()),
-            // What the length of something else is counts for nothing here.
-            Some(LookedInto::Other(_)) => Err(lost()),
-            None => Ok(items.len()),
-        };
         Ok(match self {
             OwnedWatch::First => Seen::Bool(at == 0),
             OwnedWatch::Last => Seen::Bool(at + 1 == items.len()),
@@ -476,7 +552,7 @@ impl OwnedWatch {
                     .and_then(|at| items.get(at)),
             ),
             OwnedWatch::Rest(list, shift) => {
-                let length = i64::try_from(length(list)?).map_err(|_| lost())?;
+                let length = i64::try_from(current.length(*list)?).map_err(|_| lost())?;
                 let at = i64::try_from(at).map_err(|_| lost())?;
                 Seen::Number(i128::from(length) - i128::from(at) + i128::from(*shift))
             }
@@ -502,7 +578,7 @@ impl OwnedWatch {
             }
             OwnedWatch::Attribute(space, name) => Seen::Value(attribute(namespaces, *space, name)?),
             OwnedWatch::OrderToLength(shift, list) => {
-                let mark = length(list)?;
+                let mark = current.length(*list)?;
                 Seen::order(at, *shift, i128::try_from(mark).unwrap_or(i128::MAX))
             }
             OwnedWatch::OrderToAttribute(shift, space, name) => {
