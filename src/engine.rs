@@ -33,6 +33,7 @@ use crate::cuts::{CutPolicy, Opening, Segment, Weakness};
 use crate::encoder::{Encoder, Encoders, Part};
 use crate::error::Error;
 use crate::places::{self, Piece};
+use crate::trace::{Path, Trace};
 use crate::trie::{Checkpoints, Chunk, Place, Step, Trie};
 
 /// Ids of one text, and how many of them were not computed for this call.
@@ -42,6 +43,15 @@ pub struct Encoded {
     pub ids: Vec<u32>,
     /// How many leading ids were taken from checkpoints of earlier texts.
     pub kept: usize,
+}
+
+impl From<Trace> for Encoded {
+    fn from(trace: Trace) -> Self {
+        Encoded {
+            kept: trace.kept(),
+            ids: trace.ids_from(0),
+        }
+    }
 }
 
 /// What an engine holds and what it has done.
@@ -94,6 +104,8 @@ struct Counters {
 /// Nodes fetched under one lock: few at first, as the descent may end at once.
 const FIRST_BATCH: usize = 16;
 const LARGEST_BATCH: usize = 512;
+/// Nodes that are looked at for one to go on from.
+const FARTHEST_BACK: usize = 64;
 
 impl Engine {
     /// Loads what `backend_tokenizer.to_str()` returned; `budget` bounds the checkpoints in bytes.
@@ -176,15 +188,70 @@ impl Engine {
     /// # Errors
     /// If the `tokenizers` crate refuses the text.
     pub fn encode(&self, namespace: u64, text: &str) -> Result<Encoded, Error> {
-        let (encoded, shared) = if self.budget == 0 || !self.policy.has_cuts() {
+        self.trace(namespace, text).map(Encoded::from)
+    }
+
+    /// The same, in the form in which the next text can [go on](Engine::resume) from it.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses the text.
+    pub fn trace(&self, namespace: u64, text: &str) -> Result<Trace, Error> {
+        let traced = if self.budget == 0 || !self.policy.has_cuts() {
             let mut ids = Vec::new();
             self.encoders.encode(text, &mut ids)?;
-            (Encoded { ids, kept: 0 }, 0)
+            (Trace::from(ids), 0)
         } else {
-            self.encode_incrementally(namespace, text)?
+            match self.walk(Walk::new(self, namespace, text))? {
+                Some(traced) => traced,
+                None => (Trace::from(self.encode_full(text)?), 0),
+            }
         };
-        self.counters.count(&encoded, shared);
-        Ok(encoded)
+        Ok(self.counted(traced))
+    }
+
+    /// The ids of a text that begins with the same `common` bytes as the one that `earlier` is of, without a
+    /// look at most of them. `text_from` gives the text from a byte on. None if there is no cut to go on from.
+    ///
+    /// Both texts agree up to the end of a node of `earlier`, and that end is a cut of this text by the
+    /// transfer rule. So the ids before are those of that node and the ones before it, and what follows is
+    /// encoded like a text of its own that begins as the rule says.
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses what follows.
+    pub fn resume(
+        &self,
+        namespace: u64,
+        earlier: &Trace,
+        common: usize,
+        text_from: impl FnOnce(usize) -> String,
+    ) -> Result<Option<Trace>, Error> {
+        if self.budget == 0 {
+            return Ok(None);
+        }
+        let path = earlier.path();
+        // The frontier is at most so far back; what it is exactly matters little.
+        let frontier = common.saturating_sub(self.policy.hold_back());
+        let within = path.within(frontier);
+        let place = (within.saturating_sub(FARTHEST_BACK)..within).rev();
+        let place = place.into_iter().find_map(|at| {
+            // The end of a node is a cut by what the next one begins with.
+            let (passed, next) = (path.get(at)?, path.get(at + 1)?);
+            let opening = next.step.chunk.opening();
+            let anchor = opening.anchor().map(|anchor| passed.bytes + anchor);
+            let holds = self.policy.transfers(anchor, frontier);
+            holds.then_some((at + 1, passed.bytes, opening))
+        });
+        let Some((nodes, start, opening)) = place else {
+            return Ok(None);
+        };
+        let text = text_from(start);
+        let walk = Walk {
+            path: path.take(nodes),
+            opening,
+            ..Walk::new(self, namespace, &text)
+        };
+        let traced = self.walk(walk)?;
+        Ok(traced.map(|traced| self.counted(traced)))
     }
 
     /// The ids of `text` in one call of the `tokenizers` crate: the oracle.
@@ -204,9 +271,8 @@ impl Engine {
     pub fn places(&self, text: &str, asked: &[usize]) -> Result<(Encoded, Vec<Piece>), Error> {
         let placed = places::places(&self.encoders, &self.policy, text, asked)?;
         let (ids, pieces) = (placed.ids, placed.pieces);
-        let encoded = Encoded { ids, kept: 0 };
-        self.counters.count(&encoded, 0);
-        Ok((encoded, pieces))
+        self.counters.count(ids.len(), 0, 0);
+        Ok((Encoded { ids, kept: 0 }, pieces))
     }
 
     /// What is held, and what was done so far.
@@ -238,15 +304,11 @@ impl Engine {
     }
 
     /// The result, and how many ids behind the kept ones came from elsewhere in the trie.
-    fn encode_incrementally(&self, namespace: u64, text: &str) -> Result<(Encoded, usize), Error> {
-        let mut walk = Walk::new(self, namespace, text);
+    /// None if a part that is the rest of a word cannot be encoded apart.
+    fn walk(&self, mut walk: Walk<'_, '_>) -> Result<Option<(Trace, usize)>, Error> {
+        let text = walk.text;
         let unknown = walk.run();
-
-        let mut ids = Vec::with_capacity(text.len() / 3);
-        for step in &walk.path {
-            ids.extend_from_slice(step.chunk.ids());
-        }
-        let mut kept = ids.len();
+        let mut kept = walk.path.ids();
         let mut shared = 0;
 
         let known_chunks = self.chunks_of(text, &unknown);
@@ -270,43 +332,50 @@ impl Engine {
         let mut encoded = match self.encoders.encode_all(&parts) {
             Ok(encoded) => encoded.into_iter(),
             // Only the fast encoder knows the rest of a word, and it does not take every text.
-            Err(_) if parts.iter().any(|part| part.rest) => {
-                let ids = self.encode_full(text)?;
-                return Ok((Encoded { ids, kept: 0 }, 0));
-            }
+            Err(_) if parts.iter().any(|part| part.rest) => return Ok(None),
             Err(error) => return Err(error),
         };
 
         let mut new = Vec::with_capacity(unknown.len());
+        let mut all_known = true;
         for ((segment, hash), known) in unknown.iter().zip(known_chunks) {
-            let before = ids.len();
-            let chunk = if let Some(chunk) = known {
-                ids.extend_from_slice(chunk.ids());
-                if kept == before {
-                    kept = ids.len();
-                } else {
-                    shared += ids.len() - before;
+            new.push(if let Some(chunk) = known {
+                match all_known {
+                    true => kept += chunk.ids().len(),
+                    false => shared += chunk.ids().len(),
                 }
                 chunk
             } else {
-                ids.extend(encoded.next().into_iter().flatten());
+                all_known = false;
+                let ids = encoded.next().unwrap_or_default();
                 let segment_text = &text[segment.start..segment.end];
-                Arc::new(Chunk::new(
-                    segment_text,
-                    &ids[before..],
-                    *hash,
-                    segment.opening,
-                ))
-            };
-            new.push(chunk);
+                Arc::new(Chunk::new(segment_text, &ids, *hash, segment.opening))
+            });
         }
-        ids.extend(encoded.flatten());
+        let mut tail: Vec<u32> = encoded.next().unwrap_or_default();
 
+        let mut linked = Vec::new();
         if !(walk.path.is_empty() && new.is_empty()) {
-            self.checkpoints
-                .with(|trie| trie.link(namespace, &walk.path, &new, self.budget));
+            let link = |trie: &mut Trie| {
+                trie.link(walk.namespace, walk.path.steps(), &new, self.budget)
+            };
+            linked = self.checkpoints.with(link).unwrap_or_default();
         }
-        Ok((Encoded { ids, kept }, shared))
+        let mut path = walk.path;
+        let unlinked = new.split_off(linked.len());
+        for (node, chunk) in linked.into_iter().zip(new) {
+            path.push(Step { node, chunk });
+        }
+        // Without a node there is nothing to go on from.
+        for chunk in unlinked.iter().rev() {
+            tail.splice(0..0, chunk.ids().iter().copied());
+        }
+        Ok(Some((Trace::new(path, tail, kept), shared)))
+    }
+
+    fn counted(&self, (trace, shared): (Trace, usize)) -> Trace {
+        self.counters.count(trace.len(), trace.kept(), shared);
+        trace
     }
 
     /// The chunks that hold the texts of these segments, wherever they stand.
@@ -338,15 +407,15 @@ impl Engine {
 }
 
 impl Counters {
-    fn count(&self, encoded: &Encoded, shared: usize) {
+    fn count(&self, ids: usize, kept: usize, shared: usize) {
         let add = |counter: &AtomicU64, n: usize| {
             counter.fetch_add(n as u64, Ordering::Relaxed);
         };
         add(&self.texts, 1);
-        add(&self.hits, usize::from(encoded.kept > 0));
-        add(&self.kept, encoded.kept);
+        add(&self.hits, usize::from(kept > 0));
+        add(&self.kept, kept);
         add(&self.shared, shared);
-        add(&self.encoded, encoded.ids.len() - encoded.kept - shared);
+        add(&self.encoded, ids - kept - shared);
     }
 }
 
@@ -355,9 +424,10 @@ struct Walk<'e, 't> {
     engine: &'e Engine,
     namespace: u64,
     text: &'t str,
-    /// The nodes that may be used: all their ends are cuts of `text`.
-    path: Vec<Step>,
-    /// Where the last of them ends.
+    /// The nodes that may be used: all their ends are cuts of the text. Those that it begins with may lie
+    /// before `text`, which is then the rest of it.
+    path: Path,
+    /// Where in `text` the last of them ends.
     end: usize,
     /// How the text from there on begins.
     opening: Opening,
@@ -369,7 +439,7 @@ impl<'e, 't> Walk<'e, 't> {
             engine,
             namespace,
             text,
-            path: Vec::new(),
+            path: Path::default(),
             end: 0,
             opening: Opening::Fixed,
         }
@@ -456,7 +526,7 @@ impl<'e, 't> Walk<'e, 't> {
             end -= passed[usable].chunk.text().len();
         }
         let aside = passed.split_off(usable);
-        self.path.append(&mut passed);
+        passed.into_iter().for_each(|step| self.path.push(step));
         self.end = end;
         aside
     }

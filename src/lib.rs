@@ -21,6 +21,7 @@ pub mod sampler;
 pub mod semantics;
 pub mod shape;
 pub mod template;
+pub mod trace;
 pub mod trie;
 pub mod verify;
 

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use imbl::Vector;
 use minijinja::Value;
 
 use crate::semantics::Dict;
@@ -53,6 +54,119 @@ impl Message {
             *shape
         } else {
             MessageShape::of(&self.0.value, words)
+        }
+    }
+}
+
+/// The messages of a conversation. Cheap to clone, and to go on with after that: conversations share what
+/// they have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Messages {
+    list: Vector<Message>,
+    weight: u64,
+}
+
+impl Messages {
+    /// Goes on with a message.
+    pub fn push(&mut self, message: Message) {
+        self.weight += message.weight();
+        self.list.push_back(message);
+    }
+
+    /// How many messages.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The messages in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Message> + Clone {
+        self.list.iter()
+    }
+
+    /// The messages from a place on.
+    pub fn skip(&self, count: usize) -> impl Iterator<Item = &Message> {
+        let count = count.min(self.list.len());
+        self.list.focus().narrow(count..).into_iter()
+    }
+
+    /// Bytes of their texts, and some for everything else.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// The first `count` messages.
+    #[must_use]
+    pub fn take(&self, count: usize) -> Messages {
+        if count >= self.list.len() {
+            return self.clone();
+        }
+        let dropped: u64 = self.skip(count).map(Message::weight).sum();
+        Messages {
+            weight: self.weight - dropped,
+            list: self.list.take(count),
+        }
+    }
+
+    /// How many leading messages are the very ones of `other`.
+    pub fn common(&self, other: &Messages) -> usize {
+        let pairs = self.list.iter().zip(&other.list);
+        pairs.take_while(|(a, b)| Arc::ptr_eq(&a.0, &b.0)).count()
+    }
+}
+
+impl FromIterator<Message> for Messages {
+    fn from_iter<T: IntoIterator<Item = Message>>(messages: T) -> Self {
+        let mut list = Messages::default();
+        messages.into_iter().for_each(|message| list.push(message));
+        list
+    }
+}
+
+/// A conversation as it grows, with the list that a template sees. That list is lent: as long as nobody
+/// else holds it when the conversation goes on, it is not copied.
+#[derive(Clone, Debug, Default)]
+pub struct Growing {
+    messages: Messages,
+    values: Arc<Vec<Value>>,
+}
+
+impl Growing {
+    /// The messages.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// What a template sees of them.
+    pub fn values(&self) -> &Arc<Vec<Value>> {
+        &self.values
+    }
+
+    /// Goes on with a message.
+    pub fn push(&mut self, message: Message) {
+        Arc::make_mut(&mut self.values).push(message.value().clone());
+        self.messages.push(message);
+    }
+
+    /// Forgets all messages but the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        if count < self.messages.len() {
+            self.messages = self.messages.take(count);
+            Arc::make_mut(&mut self.values).truncate(count);
+        }
+    }
+}
+
+impl From<Messages> for Growing {
+    fn from(messages: Messages) -> Self {
+        let values = messages.iter().map(|message| message.value().clone());
+        Growing {
+            values: Arc::new(values.collect()),
+            messages,
         }
     }
 }

@@ -20,7 +20,7 @@ use minijinja::Value;
 use minijinja::value::ValueKind;
 
 use crate::error::{Category, Reason};
-use crate::message::{Message, Variables};
+use crate::message::{Messages, Variables};
 use crate::semantics::Dict;
 
 /// Identifies one aspect of a call's shape, for one template.
@@ -170,12 +170,16 @@ const SWITCH_LENGTH: usize = 32;
 const DEPTH: usize = 6;
 
 /// The keys of a call: for each message its own and that of the pair it ends, and at last the pair of
-/// the last message and the end.
-pub fn keys(messages: &[Message], variables: &Variables, words: &Words) -> Vec<Key> {
+/// the last message and the end. Those of the first `known` messages are left out.
+pub fn keys(messages: &Messages, variables: &Variables, words: &Words, known: usize) -> Vec<Key> {
     let context = variables.shape(words);
-    let mut keys = Vec::with_capacity(2 * messages.len() + 1);
-    let mut before = 0;
-    for message in messages {
+    let known = known.min(messages.len());
+    let mut keys = Vec::with_capacity(2 * (messages.len() - known) + 1);
+    let mut before = match known.checked_sub(1) {
+        Some(last) => messages.skip(last).next().map_or(0, |m| m.shape(words).role),
+        None => 0,
+    };
+    for message in messages.skip(known) {
         let MessageShape { structure, role } = message.shape(words);
         keys.push(pair(context, structure, 0));
         keys.push(pair(context, before, role));
@@ -193,11 +197,19 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The keys that were never checked, each once, with the message where it was met.
+    /// Whether no key is in quarantine.
+    pub fn is_clean(&self) -> bool {
+        let quarantined = self.quarantined.read();
+        let quarantined = quarantined.unwrap_or_else(PoisonError::into_inner);
+        quarantined.is_empty()
+    }
+
+    /// The keys that were never checked, each once, with the message where it was met: `keys` are those of
+    /// the messages from `first` on.
     ///
     /// # Errors
     /// If one of `keys` is in quarantine.
-    pub fn unseen(&self, keys: &[Key]) -> Result<Vec<(Key, usize)>, Reason> {
+    pub fn unseen(&self, keys: &[Key], first: usize) -> Result<Vec<(Key, usize)>, Reason> {
         let quarantined = self
             .quarantined
             .read()
@@ -210,8 +222,8 @@ impl Ledger {
         for (i, key) in keys.iter().enumerate() {
             if !checked.contains(key) && !unseen.iter().any(|(known, _)| known == key) {
                 // Two keys a message; the last one is that of the last message with the end.
-                let last = (keys.len() / 2).saturating_sub(1);
-                unseen.push((*key, (i / 2).min(last)));
+                let last = (first + keys.len() / 2).saturating_sub(1);
+                unseen.push((*key, (first + i / 2).min(last)));
             }
         }
         Ok(unseen)

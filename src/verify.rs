@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cuts::{Cut, CutKind};
 use crate::encoder::Part;
-use crate::engine::{Encoded, Engine, Statistics};
+use crate::engine::{Engine, Statistics};
 use crate::error::Error;
 use crate::sampler::Sampler;
+use crate::trace::{Path, Trace};
 
 /// Divergences kept for reports.
 const KEPT: usize = 8;
@@ -106,20 +107,37 @@ impl Verified {
         &self.engine
     }
 
-    /// The ids of `text`; see [`Engine::encode`].
+    /// The ids of `text`; see [`Engine::trace`].
     ///
     /// # Errors
     /// If the `tokenizers` crate refuses the text.
-    pub fn encode(&self, namespace: u64, text: &str) -> Result<Encoded, Error> {
+    pub fn trace(&self, namespace: u64, text: &str) -> Result<Trace, Error> {
         if self.observation.incremental_off.load(Ordering::Relaxed) {
-            let ids = self.engine.encode_full(text)?;
-            return Ok(Encoded { ids, kept: 0 });
+            return Ok(self.engine.encode_full(text)?.into());
         }
-        let encoded = self.engine.encode(namespace, text)?;
+        let trace = self.engine.trace(namespace, text)?;
         match self.fault {
-            Some(fault) if text.contains(FAULT_MARK) => Ok(fault.applied_to(encoded)),
-            _ => Ok(encoded),
+            Some(fault) if text.contains(FAULT_MARK) => Ok(fault.applied_to(&trace)),
+            _ => Ok(trace),
         }
+    }
+
+    /// The ids of a text that begins like an earlier one; see [`Engine::resume`].
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate refuses what follows.
+    pub fn resume(
+        &self,
+        namespace: u64,
+        earlier: &Trace,
+        common: usize,
+        text_from: impl FnOnce(usize) -> String,
+    ) -> Result<Option<Trace>, Error> {
+        let off = self.observation.incremental_off.load(Ordering::Relaxed);
+        if off || self.fault.is_some() {
+            return Ok(None);
+        }
+        self.engine.resume(namespace, earlier, common, text_from)
     }
 
     /// The same engine with a fault.
@@ -130,13 +148,13 @@ impl Verified {
         self
     }
 
-    /// Lets the id oracle look at `text` and its `ids` if it is this text's turn.
-    pub fn observe(self: &Arc<Self>, text: &str, ids: &[u32]) {
+    /// Lets the id oracle look at a text and its ids, which are made for it, if it is this text's turn.
+    pub fn observe(self: &Arc<Self>, seen: impl FnOnce() -> (String, Vec<u32>)) {
         let o = &self.observation;
         if o.incremental_off.load(Ordering::Relaxed) || !o.sampler.is_due() {
             return;
         }
-        let (text, ids) = (text.to_owned(), ids.to_vec());
+        let (text, ids) = seen();
         Sampler::start(
             Arc::clone(self),
             |this| &this.observation.sampler,
@@ -273,21 +291,22 @@ fn common_prefix(a: &str, b: &str) -> usize {
 }
 
 impl Fault {
-    fn applied_to(self, mut encoded: Encoded) -> Encoded {
+    fn applied_to(self, trace: &Trace) -> Trace {
+        let (mut ids, mut kept) = (trace.ids_from(0), trace.kept());
         match self {
-            Fault::Chunk if encoded.kept > 0 => encoded.ids[0] ^= 1,
-            Fault::Trie if encoded.kept > 0 => {
-                encoded.kept -= 1;
-                encoded.ids.remove(encoded.kept);
+            Fault::Chunk if kept > 0 => ids[0] ^= 1,
+            Fault::Trie if kept > 0 => {
+                kept -= 1;
+                ids.remove(kept);
             }
             Fault::Encoder => {
-                if let Some(last) = encoded.ids.last_mut() {
+                if let Some(last) = ids.last_mut() {
                     *last ^= 1;
                 }
             }
             Fault::Chunk | Fault::Trie => {}
         }
-        encoded
+        Trace::new(Path::default(), ids, kept)
     }
 }
 

@@ -56,6 +56,7 @@ def ids(
     messages: _native.Conversation | None = None,
     root: int | None = None,
     everything: Callable[[], list[dict[str, Any]]] | None = None,
+    previous: _native.Prompt | None = None,
 ) -> Ids | Reason:
     """Renders and encodes a call.
 
@@ -66,6 +67,7 @@ def ids(
         messages: The call's conversation, if it is converted already.
         root: The trie root; the tokenizer's own by default.
         everything: The whole conversation, if `call` holds only its end.
+        previous: A prompt that this one may begin like; what they have in common costs nothing then.
     """
     if call.batched or call.continue_final_message is not False:
         return _of_another_form(tok, attached, call, root, messages)
@@ -81,7 +83,8 @@ def ids(
         masking = assistant_mask.rules(context.source)
         prompt = masking if isinstance(masking, Reason) else backend.engine.masked(*fixed, context.rules | masking)
     else:
-        prompt = backend.engine.prompt(*fixed, context.rules, attached.root if root is None else root)
+        root = attached.root if root is None else root
+        prompt = backend.engine.prompt(*fixed, context.rules, root, previous)
     if isinstance(prompt, Reason) or prompt.reason is not None:
         return Reason(prompt if isinstance(prompt, Reason) else prompt.reason)
     backend.watch()

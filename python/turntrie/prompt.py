@@ -65,11 +65,14 @@ class Prompt:
         return "native" if self.reason is None else "reference"
 
     @property
+    def native(self) -> "_native.Prompt | None":
+        """The native module's prompt, from which the next one of a session goes on; `None` if there is none."""
+        return self._source if isinstance(self._source, _native.Prompt) else None
+
+    @property
     def text(self) -> str | None:
         """The text that was encoded; `None` if transformers rendered it, or if the prompt was pickled."""
-        if self.reason is not None or not isinstance(self._source, _native.Prompt):
-            return None
-        return self._source.text
+        return None if self.reason is not None or self.native is None else self.native.text
 
     @property
     def ids(self) -> "Ids":

@@ -152,7 +152,7 @@ class Session:
         Returns:
             The conversation that holds all messages, if they can be converted, and the prompt or the reason.
         """
-        tok = self._tok
+        tok, previous = self._tok, self._open().previous
         # Without new messages, the old ones are asked about again; they are dicts, or there would be no conversation.
         call = path.read(tok, (new if new or not len(history) else [{}],), keywords)
         if isinstance(call, Reason):
@@ -176,6 +176,7 @@ class Session:
             messages=conversation,
             root=self._root,
             everything=lambda: [*history.messages(), *new],
+            previous=None if previous is None else previous.native,
         )
         if isinstance(ids, Reason):
             return conversation, ids

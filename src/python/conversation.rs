@@ -1,6 +1,6 @@
 //! Messages converted once, for sessions that pass only what is new.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,21 +8,24 @@ use pyo3::types::PyDict;
 use super::convert;
 use super::memo::{MEMO, Memo};
 use crate::call::Call;
-use crate::message::Message;
+use crate::message::Growing;
 
 /// A growing list of converted messages.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Conversation {
-    messages: Mutex<Vec<Message>>,
+    messages: Mutex<Growing>,
 }
 
 impl Conversation {
-    /// The messages so far; cheap, values are shared.
-    pub fn snapshot(&self) -> Vec<Message> {
+    fn locked(&self) -> MutexGuard<'_, Growing> {
         self.messages
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    }
+
+    /// The messages so far; cheap, values are shared.
+    pub fn snapshot(&self) -> Growing {
+        self.locked().clone()
     }
 }
 
@@ -31,7 +34,7 @@ impl Conversation {
     #[new]
     fn new() -> Self {
         Conversation {
-            messages: Mutex::new(Vec::new()),
+            messages: Mutex::default(),
         }
     }
 
@@ -39,10 +42,8 @@ impl Conversation {
     fn extend(&self, messages: &Bound<'_, PyAny>, rules: u32) -> Option<String> {
         match convert::messages(messages, rules) {
             Ok(new) => {
-                self.messages
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend(new);
+                let mut locked = self.locked();
+                new.iter().for_each(|message| locked.push(message.clone()));
                 None
             }
             Err(reason) => Some(reason.to_string()),
@@ -50,10 +51,7 @@ impl Conversation {
     }
 
     fn __len__(&self) -> usize {
-        self.messages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.locked().messages().len()
     }
 }
 
@@ -73,12 +71,12 @@ pub fn messages_of(
     messages: &Bound<'_, PyAny>,
     rules: u32,
     memo: Option<&Memo>,
-) -> convert::Converted<Vec<Message>> {
+) -> convert::Converted<Growing> {
     match messages.cast_exact::<Conversation>() {
         Ok(conversation) => Ok(conversation.get().snapshot()),
         Err(_) => match memo {
             Some(memo) => memo.messages(messages, rules),
-            None => convert::messages(messages, rules),
+            None => convert::messages(messages, rules).map(Growing::from),
         },
     }
 }

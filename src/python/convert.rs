@@ -13,7 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use super::memo::Memo;
 use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::message::{Message, Variables};
+use crate::message::{Growing, Message, Messages, Variables};
 use crate::semantics::Dict;
 
 /// Rule bit: top-level keys of a message whose value is `None` are dropped (transformers 5).
@@ -48,7 +48,7 @@ fn refuse<T>(kind: &'static str) -> Converted<T> {
 }
 
 /// The messages of a conversation, normalised as `rules` say.
-pub fn messages(messages: &Bound<'_, PyAny>, rules: u32) -> Converted<Vec<Message>> {
+pub fn messages(messages: &Bound<'_, PyAny>, rules: u32) -> Converted<Messages> {
     let items = list(messages)?.iter();
     items.map(|item| message(dict_of(&item)?, rules)).collect()
 }
@@ -67,15 +67,15 @@ pub fn dict_of<'a, 'py>(message: &'a Bound<'py, PyAny>) -> Converted<&'a Bound<'
         .or_else(|_| refuse("message"))
 }
 
-/// A call of a template with converted `messages`; `memo` may recognise the variables.
+/// A call of a template with a converted `conversation`; `memo` may recognise the variables.
 pub fn call(
     variables: &Bound<'_, PyDict>,
     clock: &Bound<'_, PyDict>,
-    messages: Vec<Message>,
+    conversation: Growing,
     memo: Option<&Memo>,
 ) -> Converted<Call> {
     Ok(Call {
-        messages,
+        conversation,
         variables: match memo {
             Some(memo) => memo.variables(variables)?,
             None => self::variables(variables)?,

@@ -15,10 +15,12 @@ use super::prompt::{Origin, Prompt};
 use super::template::{Rendered, Template};
 use crate::cuts::Weakness;
 use crate::encoder::{Encoder, FastEncoder};
-use crate::engine::{self, Encoded};
+use crate::engine;
 use crate::error::{Category, Error, Reason};
 use crate::mask;
 use crate::places;
+use crate::template::Text;
+use crate::trace::Trace;
 use crate::verify::{Fault, Verified};
 
 /// Which part of the budget for checkpoints lists may take on top of it.
@@ -37,14 +39,6 @@ pub fn tokenizer_reason(_: Error) -> Reason {
     Reason::new(Category::Tokenizer, "encode")
 }
 
-fn unchecked(text: String) -> Rendered {
-    Rendered {
-        text,
-        unseen: Vec::new(),
-        share: crate::template::Share::default(),
-    }
-}
-
 impl Engine {
     fn of(inner: Verified) -> Self {
         Engine {
@@ -56,18 +50,35 @@ impl Engine {
         }
     }
 
-    fn prompt_of(&self, outcome: Result<(Rendered, Encoded), Reason>) -> Prompt {
+    fn prompt_of(&self, outcome: Result<(Rendered, Trace), Reason>) -> Prompt {
         Prompt::new(outcome, Arc::clone(&self.lists))
     }
 
-    fn encode_text(&self, namespace: u64, text: &str, rules: u32) -> Result<Encoded, Reason> {
-        let encoded = guarded("encode", || {
-            self.inner.encode(namespace, text).map_err(tokenizer_reason)
+    /// The ids of a text; with an `earlier` one of the same namespace, without a look at most of what they
+    /// have in common.
+    fn encode_text(
+        &self,
+        namespace: u64,
+        text: &Text,
+        rules: u32,
+        earlier: Option<(&Text, &Trace)>,
+    ) -> Result<Trace, Reason> {
+        let trace = guarded("encode", || {
+            let resumed = earlier.map(|(earlier, trace)| {
+                let common = text.shared_with(earlier);
+                let text_from = |start| text.starting_at(start);
+                self.inner.resume(namespace, trace, common, text_from)
+            });
+            if let Some(trace) = resumed.transpose().map_err(tokenizer_reason)?.flatten() {
+                return Ok(trace);
+            }
+            let trace = self.inner.trace(namespace, &text.whole());
+            trace.map_err(tokenizer_reason)
         })?;
         if rules & RULE_WATCH_IDS != 0 {
-            self.inner.observe(text, &encoded.ids);
+            self.inner.observe(|| (text.whole(), trace.ids_from(0)));
         }
-        Ok(encoded)
+        Ok(trace)
     }
 }
 
@@ -192,7 +203,9 @@ impl Engine {
         py.detach(|| self.inner.engine().drop_namespace(namespace));
     }
 
-    /// Renders and encodes a conversation.
+    /// Renders and encodes a conversation. What it has in common with the `previous` prompt of a conversation
+    /// is taken over from there.
+    #[pyo3(signature = (template, messages, variables, clock, rules, namespace, previous = None))]
     #[allow(clippy::too_many_arguments)] // The call's whole input, flat on purpose: one crossing.
     fn prompt(
         &self,
@@ -203,19 +216,24 @@ impl Engine {
         clock: &Bound<'_, PyDict>,
         rules: u32,
         namespace: u64,
+        previous: Option<&Bound<'_, Prompt>>,
     ) -> Prompt {
         let template = template.get();
+        let earlier = previous.and_then(|prompt| prompt.get().earlier(&self.inner, namespace));
         let outcome = template.usable().and_then(|usable| {
             let call = call_of(messages, variables, clock, rules)?;
-            let origin = Origin {
-                template: Arc::clone(usable),
-                call: call.clone(),
-                engine: Arc::clone(&self.inner),
-            };
             py.detach(|| {
-                let rendered = template.render_call(call, rules, Some(namespace))?;
-                let encoded = self.encode_text(namespace, &rendered.text, rules)?;
-                Ok(((rendered, encoded), origin))
+                let before = earlier.map(|(earlier, _)| earlier);
+                let rendered = template.render_call(&call, rules, Some(namespace), before)?;
+                let before = earlier.map(|(earlier, trace)| (&earlier.rendered.text, trace));
+                let trace = self.encode_text(namespace, &rendered.text, rules, before)?;
+                let origin = Origin {
+                    template: Arc::clone(usable),
+                    call: call.past(),
+                    engine: Arc::clone(&self.inner),
+                    namespace,
+                };
+                Ok(((rendered, trace), origin))
             })
         });
         match outcome {
@@ -238,12 +256,12 @@ impl Engine {
         let outcome = template.usable().and_then(|_| {
             let call = call_of(messages, variables, clock, rules)?;
             py.detach(|| {
-                let (rendered, spans) = template.render_tracked(call, rules)?;
+                let (rendered, spans) = template.render_tracked(&call, rules)?;
                 let asked = places::borders(spans.iter().copied());
                 let (encoded, pieces) = guarded("encode", || {
                     let engine = self.inner.engine();
                     engine
-                        .places(&rendered.text, &asked)
+                        .places(&rendered.text.whole(), &asked)
                         .map_err(tokenizer_reason)
                 })?;
                 let rule = match rules & RULE_MASK_OVERLAP {
@@ -252,7 +270,7 @@ impl Engine {
                 };
                 let mask = mask::mask(&pieces, &spans, rule)
                     .ok_or_else(|| Reason::new(Category::Render, "empty-generation"))?;
-                Ok(((rendered, encoded), mask))
+                Ok(((rendered, Trace::from(encoded.ids)), mask))
             })
         });
         match outcome {
@@ -263,8 +281,9 @@ impl Engine {
 
     /// Encodes a text, with checkpoints.
     fn encode(&self, py: Python<'_>, text: String, namespace: u64, rules: u32) -> Prompt {
-        let encoded = py.detach(|| self.encode_text(namespace, &text, rules));
-        self.prompt_of(encoded.map(|encoded| (unchecked(text), encoded)))
+        let text = Text::from(text);
+        let trace = py.detach(|| self.encode_text(namespace, &text, rules, None));
+        self.prompt_of(trace.map(|trace| (Rendered::from(text), trace)))
     }
 
     /// Encodes a text in one call of the `tokenizers` crate: the oracle.
@@ -277,6 +296,6 @@ impl Engine {
                     .map_err(tokenizer_reason)
             })
         });
-        self.prompt_of(encoded.map(|ids| (unchecked(text), Encoded { ids, kept: 0 })))
+        self.prompt_of(encoded.map(|ids| (Rendered::from(Text::from(text)), Trace::from(ids))))
     }
 }

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::convert::{self, Converted};
-use crate::message::{Message, Variables};
+use crate::message::{Growing, Variables};
 
 /// Conversations that are remembered.
 const CONVERSATIONS: usize = 128;
@@ -61,19 +61,17 @@ enum Sort {
 struct Conversation {
     /// How the messages were normalised.
     rules: u32,
-    /// Of all messages, as of the last call.
-    weight: u64,
-    messages: Vec<Known>,
+    /// What the messages were made of,
+    sources: Vec<Source>,
+    /// and the messages.
+    converted: Growing,
 }
 
-/// A converted message and what it was made of.
-struct Known {
-    source: Py<PyDict>,
+/// What a message was made of.
+struct Source {
+    dict: Py<PyDict>,
     /// Itself and everything within, in the order of a walk.
     parts: Parts,
-    message: Message,
-    /// Of the message; summed over all of them at each call.
-    weight: u64,
 }
 
 /// The memo of this process: the same messages may go through several tokenizers and templates.
@@ -84,9 +82,9 @@ pub static MEMO: Memo = Memo {
 
 impl Memo {
     /// The messages of a list, see [`convert::messages`].
-    pub fn messages(&self, list: &Bound<'_, PyAny>, rules: u32) -> Converted<Vec<Message>> {
+    pub fn messages(&self, list: &Bound<'_, PyAny>, rules: u32) -> Converted<Growing> {
         let Ok(mut recent) = self.recent.try_lock() else {
-            return convert::messages(list, rules);
+            return convert::messages(list, rules).map(Growing::from);
         };
         let list = convert::list(list)?;
         let rules = rules & convert::RULES_OF_MESSAGES;
@@ -156,21 +154,21 @@ fn take_longest(
     // Of equals the latest.
     let longest = shared.max_by_key(|&(common, at)| (common, std::cmp::Reverse(at)));
     match longest {
-        Some((common, at)) if 2 * common >= recent[at].messages.len() && common > 0 => {
+        Some((common, at)) if 2 * common >= recent[at].sources.len() && common > 0 => {
             recent.remove(at)
         }
         Some((common, at)) => Conversation {
             rules,
-            weight: 0,
-            messages: recent[at].messages[..common]
+            sources: recent[at].sources[..common]
                 .iter()
-                .map(|known| known.clone_ref(list.py()))
+                .map(|source| source.clone_ref(list.py()))
                 .collect(),
+            converted: recent[at].converted.messages().take(common).into(),
         },
         None => Conversation {
             rules,
-            weight: 0,
-            messages: Vec::new(),
+            sources: Vec::new(),
+            converted: Growing::default(),
         },
     }
 }
@@ -182,7 +180,7 @@ fn over_limits(recent: &mut Vec<Conversation>) -> Vec<Conversation> {
         .iter()
         .take(CONVERSATIONS)
         .take_while(|conversation| {
-            bytes += conversation.weight;
+            bytes += conversation.converted.messages().weight();
             bytes <= BYTES
         })
         .count();
@@ -192,63 +190,73 @@ fn over_limits(recent: &mut Vec<Conversation>) -> Vec<Conversation> {
 impl Conversation {
     /// The messages of `list`, of which those that are not known are converted and remembered. What
     /// was remembered beyond stays if `list` is only a beginning of it.
-    fn update(&mut self, list: &Bound<'_, PyList>) -> Converted<Vec<Message>> {
-        let common = self.common(list);
-        if common < list.len() {
-            self.messages.truncate(common);
-        }
-        let mut messages = Vec::with_capacity(list.len());
+    fn update(&mut self, list: &Bound<'_, PyList>) -> Converted<Growing> {
+        let mut unchanged = 0;
+        let mut converted = Vec::new();
         for (at, item) in list.iter().enumerate() {
             let dict = convert::dict_of(&item)?;
-            match self.messages.get(at) {
-                Some(known) if known.is_unchanged(dict) => {}
-                Some(_) => self.messages[at] = Known::new(dict, self.rules)?,
-                None => self.messages.push(Known::new(dict, self.rules)?),
+            let known = self.sources.get(at);
+            if unchanged == at && known.is_some_and(|source| source.is_unchanged(dict)) {
+                unchanged += 1;
+                continue;
             }
-            messages.push(self.messages[at].message.clone());
+            // What comes behind a message that is another one is moved over if it is the same.
+            let message = match known.filter(|source| source.is_unchanged(dict)) {
+                Some(_) => self.converted.messages().skip(at).next().cloned(),
+                None => None,
+            };
+            let message = match message {
+                Some(message) => message,
+                None => convert::message(dict, self.rules)?,
+            };
+            converted.push((Source::new(dict), message));
         }
-        self.weight = self.messages.iter().map(|known| known.weight).sum();
-        Ok(messages)
+        if unchanged < list.len() {
+            self.sources.truncate(unchanged);
+            self.converted.truncate(unchanged);
+        }
+        for (source, message) in converted {
+            self.sources.push(source);
+            self.converted.push(message);
+        }
+        if self.sources.len() == list.len() {
+            return Ok(self.converted.clone());
+        }
+        Ok(self.converted.messages().take(list.len()).into())
     }
 
     /// How many leading messages are the same objects.
     fn common(&self, list: &Bound<'_, PyList>) -> usize {
-        let pairs = self.messages.iter().zip(list.iter());
+        let pairs = self.sources.iter().zip(list.iter());
         pairs
-            .take_while(|(known, item)| known.source.is(item))
+            .take_while(|(source, item)| source.dict.is(item))
             .count()
     }
 }
 
-impl Known {
-    fn new(source: &Bound<'_, PyDict>, rules: u32) -> Converted<Self> {
-        let message = convert::message(source, rules)?;
+impl Source {
+    fn new(dict: &Bound<'_, PyDict>) -> Self {
         let mut parts = Vec::new();
-        collect(source.as_any(), &mut parts);
-        Ok(Known {
-            source: source.clone().unbind(),
+        collect(dict.as_any(), &mut parts);
+        Source {
+            dict: dict.clone().unbind(),
             parts,
-            weight: message.weight(),
-            message,
-        })
-    }
-
-    fn clone_ref(&self, py: Python<'_>) -> Self {
-        Known {
-            source: self.source.clone_ref(py),
-            parts: self
-                .parts
-                .iter()
-                .map(|(part, sort)| (part.clone_ref(py), *sort))
-                .collect(),
-            message: self.message.clone(),
-            weight: self.weight,
         }
     }
 
-    fn is_unchanged(&self, source: &Bound<'_, PyDict>) -> bool {
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        let parts = self.parts.iter();
+        Source {
+            dict: self.dict.clone_ref(py),
+            parts: parts
+                .map(|(part, sort)| (part.clone_ref(py), *sort))
+                .collect(),
+        }
+    }
+
+    fn is_unchanged(&self, dict: &Bound<'_, PyDict>) -> bool {
         let mut parts = self.parts.iter();
-        same(source.as_any(), &mut parts) && parts.as_slice().is_empty()
+        same(dict.as_any(), &mut parts) && parts.as_slice().is_empty()
     }
 }
 

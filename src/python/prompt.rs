@@ -8,30 +8,31 @@ use pyo3::types::{PyByteArray, PyList};
 use super::engine::tokenizer_reason;
 use super::guard::guarded;
 use super::lists::Lists;
-use super::template::Rendered;
-use crate::call::Call;
-use crate::engine::Encoded;
+use super::template::{Earlier, Rendered};
+use crate::call::PastCall;
 use crate::error::Reason;
 use crate::locate;
 use crate::places;
 use crate::shape::Key;
 use crate::template::{ChatTemplate, MessageSpan};
+use crate::trace::Trace;
 use crate::verify::Verified;
 
 /// Ids of one text, or the reason why the reference has to serve the call.
 #[pyclass(frozen, module = "turntrie._native")]
 pub struct Prompt {
-    outcome: Result<(Rendered, Encoded), Reason>,
+    outcome: Result<(Rendered, Trace), Reason>,
     lists: Arc<Lists>,
     mask: Option<Vec<bool>>,
     origin: Option<Origin>,
 }
 
-/// What a prompt was made of, for whoever wants to know where its messages are.
+/// What a prompt was made of, for whoever wants to know where its messages are, and for the next one.
 pub struct Origin {
     pub template: Arc<ChatTemplate>,
-    pub call: Call,
+    pub call: PastCall,
     pub engine: Arc<Verified>,
+    pub namespace: u64,
 }
 
 /// Spans of messages, and the message index of each token as native-endian `int32`.
@@ -39,7 +40,7 @@ type Located<'py> = (Vec<MessageSpan>, Bound<'py, PyByteArray>);
 
 impl Prompt {
     /// Wraps what the engine returned for a text.
-    pub fn new(outcome: Result<(Rendered, Encoded), Reason>, lists: Arc<Lists>) -> Self {
+    pub fn new(outcome: Result<(Rendered, Trace), Reason>, lists: Arc<Lists>) -> Self {
         Prompt {
             outcome,
             lists,
@@ -63,19 +64,32 @@ impl Prompt {
     /// A text that was not encoded.
     pub fn of_text(outcome: Result<Rendered, Reason>) -> Self {
         Prompt {
-            outcome: outcome.map(|rendered| (rendered, Encoded::default())),
+            outcome: outcome.map(|rendered| (rendered, Trace::default())),
             lists: Arc::new(Lists::new(0, 0)),
             mask: None,
             origin: None,
         }
     }
 
-    fn ids(&self) -> &[u32] {
-        self.outcome.as_ref().map_or(&[], |(_, e)| &e.ids)
+    /// What the next prompt of the same engine and namespace can take over.
+    pub fn earlier(
+        &self,
+        engine: &Arc<Verified>,
+        namespace: u64,
+    ) -> Option<(Earlier<'_>, &Trace)> {
+        let origin = self.origin.as_ref()?;
+        let (rendered, trace) = self.outcome.as_ref().ok()?;
+        let fits = Arc::ptr_eq(&origin.engine, engine) && origin.namespace == namespace;
+        let earlier = Earlier {
+            template: &origin.template,
+            call: &origin.call,
+            rendered,
+        };
+        fits.then_some((earlier, trace))
     }
 
-    fn from(&self, start: usize) -> &[u32] {
-        self.ids().get(start..).unwrap_or_default()
+    fn trace(&self) -> Option<&Trace> {
+        self.outcome.as_ref().ok().map(|(_, trace)| trace)
     }
 }
 
@@ -83,7 +97,7 @@ impl Origin {
     /// Spans and message indices; None unless text and ids come out as they were.
     fn locate(&self, text: &str, ids: &[u32]) -> Option<(Vec<MessageSpan>, Vec<i32>)> {
         let located = guarded("locate", || {
-            let (again, spans) = self.template.render_located(self.call.clone())?;
+            let (again, spans) = self.template.render_located(&self.call.again())?;
             let asked = places::borders(spans.iter().map(|(_, start, end)| (*start, *end)));
             let engine = self.engine.engine();
             let (encoded, pieces) = engine.places(&again, &asked).map_err(tokenizer_reason)?;
@@ -106,13 +120,14 @@ impl Prompt {
     /// How many leading ids were taken from checkpoints of earlier texts.
     #[getter]
     fn kept(&self) -> usize {
-        self.outcome.as_ref().map_or(0, |(_, e)| e.kept)
+        self.trace().map_or(0, Trace::kept)
     }
 
     /// The rendered text.
     #[getter]
-    fn text(&self) -> &str {
-        self.outcome.as_ref().map_or("", |(r, _)| &r.text)
+    fn text(&self) -> String {
+        let rendered = self.outcome.as_ref();
+        rendered.map_or_else(|_| String::new(), |(rendered, _)| rendered.text.whole())
     }
 
     /// How many iterations of loops over messages were taken over from an earlier render, and how many
@@ -138,10 +153,10 @@ impl Prompt {
     /// of each token's message as a buffer of native-endian `int32`, -1 where it has none. None if that
     /// is not known. Renders the call again, and encodes segments in which messages begin or end.
     fn locate<'py>(&self, py: Python<'py>) -> PyResult<Option<Located<'py>>> {
-        let (Some(origin), Ok((rendered, encoded))) = (&self.origin, &self.outcome) else {
+        let (Some(origin), Ok((rendered, trace))) = (&self.origin, &self.outcome) else {
             return Ok(None);
         };
-        let located = py.detach(|| origin.locate(&rendered.text, &encoded.ids));
+        let located = py.detach(|| origin.locate(&rendered.text.whole(), &trace.ids_from(0)));
         let Some((spans, index)) = located else {
             return Ok(None);
         };
@@ -155,16 +170,21 @@ impl Prompt {
     }
 
     fn __len__(&self) -> usize {
-        self.ids().len()
+        self.trace().map_or(0, Trace::len)
     }
 
     /// Native-endian `uint32` ids from `start` on, as one writable buffer.
     #[pyo3(signature = (start = 0))]
     fn buffer<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyByteArray>> {
-        let ids = self.from(start);
-        PyByteArray::new_with(py, size_of_val(ids), |bytes| {
-            for (bytes, id) in bytes.chunks_exact_mut(4).zip(ids) {
-                bytes.copy_from_slice(&id.to_ne_bytes());
+        let length = self.__len__().saturating_sub(start);
+        PyByteArray::new_with(py, length * size_of::<u32>(), |bytes| {
+            let mut places = bytes.chunks_exact_mut(size_of::<u32>());
+            if let Some(trace) = self.trace() {
+                trace.each_from(start, |ids| {
+                    for (id, bytes) in ids.iter().zip(places.by_ref()) {
+                        bytes.copy_from_slice(&id.to_ne_bytes());
+                    }
+                });
             }
             Ok(())
         })
@@ -173,7 +193,8 @@ impl Prompt {
     /// The ids from `start` on as a fresh list.
     #[pyo3(signature = (start = 0))]
     fn tolist<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
-        self.lists.list(py, self.from(start), start == 0)
+        let ids = self.trace().map_or_else(Vec::new, |trace| trace.ids_from(start));
+        self.lists.list(py, &ids, start == 0)
     }
 
     /// 1 for each id that a `generation` tag wrote, 0 for the others, as a fresh list; None if that was
@@ -187,7 +208,10 @@ impl Prompt {
 
     /// How many leading ids this prompt shares with `other`.
     fn common_prefix(&self, other: &Bound<'_, Prompt>) -> usize {
-        let pairs = self.ids().iter().zip(other.get().ids());
-        pairs.take_while(|(a, b)| a == b).count()
+        let pair = (self.trace(), other.get().trace());
+        match pair {
+            (Some(ours), Some(theirs)) => ours.common_prefix(theirs),
+            _ => 0,
+        }
     }
 }

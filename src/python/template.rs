@@ -11,10 +11,10 @@ use super::convert;
 use super::convert::{RULE_LATE_TRACKER, RULE_WATCH_IDS, RULE_WATCH_SHAPES};
 use super::guard::guarded;
 use super::prompt::Prompt;
-use crate::call::Call;
+use crate::call::{Call, PastCall};
 use crate::error::{Category, Reason};
 use crate::shape::{Key, Ledger};
-use crate::template::{ChatTemplate, Fault, Refusal, Share, Span};
+use crate::template::{ChatTemplate, Fault, Refusal, Run, Share, Span, Text};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
 #[pyclass(frozen, module = "turntrie._native")]
@@ -24,67 +24,109 @@ pub struct Template {
 }
 
 /// A rendered text, and which aspects of its call were never checked.
+#[derive(Default)]
 pub struct Rendered {
-    pub text: String,
+    pub text: Text,
     pub unseen: Vec<(Key, usize)>,
     pub share: Share,
+    /// What the next render can take over.
+    pub run: Option<Arc<Run>>,
+    /// Whether all aspects were looked at, and each was checked before.
+    settled: bool,
+}
+
+impl From<Text> for Rendered {
+    fn from(text: Text) -> Self {
+        Rendered {
+            text,
+            ..Rendered::default()
+        }
+    }
+}
+
+/// An earlier call of the conversation and what came of it.
+#[derive(Clone, Copy)]
+pub struct Earlier<'a> {
+    pub template: &'a Arc<ChatTemplate>,
+    pub call: &'a PastCall,
+    pub rendered: &'a Rendered,
 }
 
 impl Template {
     /// Renders `call`; `rules` say whether shapes are watched. With a `space`, iterations that earlier
-    /// calls of the same space rendered are taken over.
+    /// calls of the same space rendered are taken over, those of the `earlier` call first.
     pub fn render_call(
         &self,
-        call: Call,
+        call: &Call,
         rules: u32,
         space: Option<u64>,
+        earlier: Option<Earlier<'_>>,
     ) -> Result<Rendered, Reason> {
         let template = self.usable()?;
-        let unseen = self.unseen(template, &call, rules)?;
-        let (text, share) = guarded("render", || {
+        let earlier = earlier.filter(|earlier| Arc::ptr_eq(earlier.template, template));
+        let (unseen, settled) = self.unseen(template, call, rules, earlier)?;
+        let again = guarded("render", || {
             let Some(space) = space else {
-                return Ok((template.render(call)?, Share::default()));
+                return Ok(Rendered::from(Text::from(template.render(call)?)));
             };
-            let watched = (rules & RULE_WATCH_IDS != 0).then(|| call.clone());
-            let (text, share) = template.render_again(call, space)?;
-            if let Some(call) = watched.filter(|_| share.reused > 0) {
-                template.observe(&call, &text);
+            let run = earlier.and_then(|earlier| earlier.rendered.run.as_ref());
+            let again = template.render_again(call, space, run)?;
+            if rules & RULE_WATCH_IDS != 0 && again.share.reused > 0 {
+                template.observe(call, &again.text);
             }
-            Ok((text, share))
+            Ok(Rendered {
+                text: again.text,
+                share: again.share,
+                run: again.run,
+                ..Rendered::default()
+            })
         })?;
         Ok(Rendered {
-            text,
             unseen,
-            share,
+            settled,
+            ..again
         })
     }
 
     /// The same, and the parts of the text that `generation` tags wrote.
-    pub fn render_tracked(&self, call: Call, rules: u32) -> Result<(Rendered, Vec<Span>), Reason> {
+    pub fn render_tracked(&self, call: &Call, rules: u32) -> Result<(Rendered, Vec<Span>), Reason> {
         let template = self.usable()?;
-        let unseen = self.unseen(template, &call, rules)?;
+        let (unseen, settled) = self.unseen(template, call, rules, None)?;
         let late = rules & RULE_LATE_TRACKER != 0;
         let (text, spans) = guarded("render", || template.render_tracked(call, late))?;
-        let share = Share::default();
         let rendered = Rendered {
-            text,
             unseen,
-            share,
+            settled,
+            ..Rendered::from(Text::from(text))
         };
         Ok((rendered, spans))
     }
 
+    /// The aspects of a call that were never checked, and whether there are none. Those of messages that an
+    /// `earlier` call had, of which all were, are not looked at again.
     fn unseen(
         &self,
         template: &ChatTemplate,
         call: &Call,
         rules: u32,
-    ) -> Result<Vec<(Key, usize)>, Reason> {
+        earlier: Option<Earlier<'_>>,
+    ) -> Result<(Vec<(Key, usize)>, bool), Reason> {
         if rules & RULE_WATCH_SHAPES == 0 {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
         guarded("shape", || {
-            self.ledger.unseen(&call.shape(template.words()))
+            let words = template.words();
+            let covers = |earlier: &Earlier<'_>| {
+                earlier.rendered.settled
+                    && self.ledger.is_clean()
+                    && earlier.call.variables().shape(words) == call.variables.shape(words)
+            };
+            let known = earlier
+                .filter(covers)
+                .map_or(0, |earlier| earlier.call.messages().common(call.messages()));
+            let unseen = self.ledger.unseen(&call.shape(words, known), known)?;
+            let settled = unseen.is_empty();
+            Ok((unseen, settled))
         })
     }
 
@@ -193,7 +235,7 @@ impl Template {
     ) -> Prompt {
         let outcome = self.usable().and_then(|_| {
             let call = call_of(messages, variables, clock, rules)?;
-            py.detach(|| self.render_call(call, rules, space))
+            py.detach(|| self.render_call(&call, rules, space, None))
         });
         Prompt::of_text(outcome)
     }
@@ -209,7 +251,7 @@ impl Template {
     ) -> (Prompt, Vec<Span>) {
         let outcome = self.usable().and_then(|_| {
             let call = call_of(messages, variables, clock, rules)?;
-            py.detach(|| self.render_tracked(call, rules))
+            py.detach(|| self.render_tracked(&call, rules))
         });
         match outcome {
             Ok((rendered, spans)) => (Prompt::of_text(Ok(rendered)), spans),
@@ -227,7 +269,7 @@ impl Template {
         let clock = PyDict::new(messages.py());
         let keys = self.usable().and_then(|template| {
             let call = convert::call(variables, &clock, messages_of(messages, rules, None)?, None)?;
-            Ok(call.shape(template.words()))
+            Ok(call.shape(template.words(), 0))
         });
         keys.unwrap_or_default()
     }

@@ -11,6 +11,7 @@ mod lexical;
 mod lower;
 pub mod reuse;
 mod scope;
+mod text;
 mod tracker;
 
 use std::collections::BTreeMap;
@@ -24,14 +25,15 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
 use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::message::Message;
+use crate::message::{Message, Messages};
 use crate::sampler::Sampler;
 use crate::semantics::{self, Dict, Unproved, budget};
 use crate::shape::Words;
 
 use lower::Form;
 pub use lower::Refusal;
-pub use reuse::Share;
+pub use reuse::{Run, Share};
+pub use text::Text;
 pub use tracker::Span;
 use tracker::Tracked;
 
@@ -122,6 +124,16 @@ static FAULTY_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     env
 });
 
+/// A text that may have taken over iterations of an earlier render.
+pub struct Again {
+    /// The text.
+    pub text: Text,
+    /// How much was taken over.
+    pub share: Share,
+    /// What the next render can take over.
+    pub run: Option<Arc<Run>>,
+}
+
 /// A compiled chat template. Immutable, shared between threads.
 pub struct ChatTemplate {
     compiled: Compiled,
@@ -188,68 +200,78 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// Why the reference has to serve it.
-    pub fn render(&self, call: Call) -> Result<String, Reason> {
+    pub fn render(&self, call: &Call) -> Result<String, Reason> {
         let program = self.compiled.borrow_dependent();
         self.evaluate(program, &program.instructions, call)
     }
 
-    /// Renders one call, taking over what earlier calls of the same `space` rendered.
+    /// Renders one call, taking over what an `earlier` render has, or what earlier calls of the same `space`
+    /// rendered.
     ///
     /// # Errors
     /// Why the reference has to serve it.
-    pub fn render_again(&self, call: Call, space: u64) -> Result<(String, Share), Reason> {
+    pub fn render_again(
+        &self,
+        call: &Call,
+        space: u64,
+        earlier: Option<&Arc<Run>>,
+    ) -> Result<Again, Reason> {
         let program = self.compiled.borrow_dependent();
         let Some(reusing) = &program.reusing else {
-            return Ok((self.render(call)?, Share::default()));
+            return self.render_anew(call);
         };
         // A variable of the caller may hide a function: plans take those for granted.
         let hides = |(name, _): &(Value, Value)| {
             name.as_str()
                 .is_some_and(|name| semantics::functions::NAMES.contains(&name))
         };
-        if call.messages.len() < reuse::FEWEST_MESSAGES
+        if call.messages().len() < reuse::FEWEST_MESSAGES
             || !self.trust.holds()
             || call.variables.entries().iter().any(hides)
         {
-            return Ok((self.render(call)?, Share::default()));
+            return self.render_anew(call);
         }
-        let epoch = reuse::epoch();
-        let messages: Vec<Value> = call.messages.iter().map(|m| m.value().clone()).collect();
-        let messages = Arc::new(messages);
-        let weight: u64 = call.messages.iter().map(Message::weight).sum();
-        let weight = usize::try_from(weight).unwrap_or(usize::MAX);
-        let earlier = self.runs.closest(space, &messages);
-        let render = || self.evaluate(program, reusing, call.clone());
+        let earlier = earlier.filter(|run| run.is_of(space)).map(Arc::clone);
+        let earlier = earlier.or_else(|| self.runs.closest(space, call.messages()));
+        let render = || self.evaluate(program, reusing, call);
         let careless = self.fault == Some(Fault::Reuse);
         let walk = reuse::Walk::new(&program.plans, earlier.clone(), careless);
-        let (output, outcome) = reuse::within(walk, messages, weight, space, render);
+        let (output, outcome) = reuse::within(walk, call.messages(), space, render);
         let output = match output {
             // Something is not as the plan has it: no matter, the template can still be rendered.
-            Err(reason) if reason == reuse::lost_reason() => {
-                return Ok((self.render(call)?, Share::default()));
-            }
+            Err(reason) if reason == reuse::lost_reason() => return self.render_anew(call),
             output => output?,
         };
         let text = outcome.as_ref().and_then(|outcome| outcome.text(output));
-        match (outcome, text) {
-            (Some(outcome), Some(text)) => {
-                let share = outcome.share;
-                self.runs.remember(outcome.run, earlier.as_ref(), epoch);
-                Ok((text, share))
-            }
-            _ => Ok((self.render(call)?, Share::default())),
-        }
+        let (Some(outcome), Some(text)) = (outcome, text) else {
+            return self.render_anew(call);
+        };
+        let run = Arc::new(outcome.run);
+        self.runs.remember(&run, earlier.as_ref());
+        Ok(Again {
+            text,
+            share: outcome.share,
+            run: Some(run),
+        })
+    }
+
+    fn render_anew(&self, call: &Call) -> Result<Again, Reason> {
+        Ok(Again {
+            text: self.render(call)?.into(),
+            share: Share::default(),
+            run: None,
+        })
     }
 
     /// Lets a text that [`ChatTemplate::render_again`] made be compared with a whole render, if it is
     /// this call's turn. A difference ends all reuse for this template.
-    pub fn observe(self: &Arc<Self>, call: &Call, text: &str) {
+    pub fn observe(self: &Arc<Self>, call: &Call, text: &Text) {
         if self.trust.is_due() {
-            let (call, got) = (call.clone(), text.to_owned());
+            let (call, got) = (call.past(), text.whole());
             Sampler::start(
                 Arc::clone(self),
                 |this| this.trust.sampler(),
-                move |this| this.trust.judge(got, this.render(call).ok()),
+                move |this| this.trust.judge(got, this.render(&call.again()).ok()),
             );
         }
     }
@@ -264,7 +286,7 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// Why the reference has to serve it.
-    pub fn render_tracked(&self, call: Call, late: bool) -> Result<(String, Vec<Span>), Reason> {
+    pub fn render_tracked(&self, call: &Call, late: bool) -> Result<(String, Vec<Span>), Reason> {
         let (text, found) = self.track(call, late)?;
         Ok((text, found.spans))
     }
@@ -275,13 +297,12 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// Why the reference has to serve it.
-    pub fn render_located(&self, call: Call) -> Result<(String, Vec<MessageSpan>), Reason> {
-        let messages = call.messages.clone();
+    pub fn render_located(&self, call: &Call) -> Result<(String, Vec<MessageSpan>), Reason> {
         let (text, found) = self.track(call, false)?;
-        Ok((text, located(&found.marks, &messages)))
+        Ok((text, located(&found.marks, call.messages())))
     }
 
-    fn track(&self, call: Call, late: bool) -> Result<(String, Tracked), Reason> {
+    fn track(&self, call: &Call, late: bool) -> Result<(String, Tracked), Reason> {
         let compiled = self.tracked.get_or_init(|| {
             let options = lower::Options {
                 markup: self.markup,
@@ -302,11 +323,10 @@ impl ChatTemplate {
         &self,
         program: &Program<'_>,
         instructions: &Instructions<'_>,
-        call: Call,
+        call: &Call,
     ) -> Result<String, Reason> {
-        let bytes: u64 = call.messages.iter().map(Message::weight).sum();
-        let count = call.messages.len();
-        let context = call.into_context();
+        let (bytes, count) = (call.messages().weight(), call.messages().len());
+        let context = call.context();
         let guess = self.last.load(Ordering::Relaxed);
         let mut text = String::with_capacity(program.size_hint.max(guess + guess / 16));
         let mut out = machinery::make_string_output(&mut text);
@@ -396,7 +416,7 @@ impl<'s> Program<'s> {
 }
 
 /// The parts of a text between marks, by the message that is the item of the iteration.
-fn located(marks: &[(Option<Value>, usize)], messages: &[Message]) -> Vec<MessageSpan> {
+fn located(marks: &[(Option<Value>, usize)], messages: &Messages) -> Vec<MessageSpan> {
     let is = |item: &Value, message: &Message| {
         let pair = (
             item.downcast_object_ref::<Dict>(),
@@ -413,7 +433,6 @@ fn located(marks: &[(Option<Value>, usize)], messages: &[Message]) -> Vec<Messag
             continue;
         };
         let ahead = messages
-            .iter()
             .skip(next)
             .position(|message| is(item, message));
         let found = ahead.map(|ahead| next + ahead);

@@ -32,9 +32,10 @@ impl Checkpoints {
     /// No checkpoints yet.
     pub fn new() -> Self {
         Checkpoints {
-            tries: std::array::from_fn(|_| Slot {
+            tries: std::array::from_fn(|at| Slot {
                 owner: AtomicU32::new(0),
-                trie: Mutex::new(Trie::default()),
+                // Whoever still knows a node of the parent's trie must not take a child's for it.
+                trie: Mutex::new(Trie::of_series(u8::try_from(at).unwrap_or(u8::MAX))),
             }),
         }
     }
@@ -93,7 +94,7 @@ mod tests {
     fn a_poisoned_trie_starts_empty_and_works_on() {
         let checkpoints = Checkpoints::new();
         let chunk = Arc::new(Chunk::new("text", &[1], 7, Opening::Fixed));
-        let link = || checkpoints.with(|trie| trie.link(0, &[], &[Arc::clone(&chunk)], 1 << 20));
+        let link = || checkpoints.with(|trie| trie.link(0, [].iter(), &[Arc::clone(&chunk)], 1 << 20));
         link();
         assert_eq!(checkpoints.holdings().nodes, 1);
         let panicked = panic::catch_unwind(AssertUnwindSafe(|| {

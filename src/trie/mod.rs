@@ -36,7 +36,7 @@ pub use chunk::Chunk;
 use chunk::Chunks;
 
 /// A node of a trie, which may be gone by the time it is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeId {
     slot: u32,
     serial: u64,
@@ -121,6 +121,14 @@ pub struct Trie {
 }
 
 impl Trie {
+    /// A trie whose nodes are told apart from those of another `series`, up to 2^56 of them.
+    pub fn of_series(series: u8) -> Self {
+        Trie {
+            serials: u64::from(series) << 56,
+            ..Trie::default()
+        }
+    }
+
     /// Appends up to `limit` nodes below `place` to `path`, following the most recent children.
     pub fn follow(&self, place: Place, limit: usize, path: &mut Vec<Step>) {
         let Some(slot) = self.slot_of(place) else {
@@ -170,32 +178,50 @@ impl Trie {
     }
 
     /// Links the path of a text: the nodes it went through, then chunks below the last of them.
+    /// Returns the nodes of those chunks, as far as they could be linked.
     ///
     /// Nodes that were evicted meanwhile are linked again, nodes that another thread linked are
     /// used. The whole path counts as used now. Evicts until no more than `budget` bytes are held.
-    pub fn link(&mut self, namespace: u64, path: &[Step], new: &[Arc<Chunk>], budget: usize) {
-        let alive = path
-            .iter()
-            .rposition(|step| self.slot_of(Place::Node(step.node)).is_some());
-        let start = match alive {
-            Some(index) => path[index].node.slot,
-            None if path.is_empty() && new.is_empty() => return,
-            None => self.root(namespace),
-        };
-        let kept = alive.map_or(0, |index| index + 1);
-        let chunks = path[kept..].iter().map(|step| &step.chunk).chain(new);
+    pub fn link<'s>(
+        &mut self,
+        namespace: u64,
+        path: impl DoubleEndedIterator<Item = &'s Step>,
+        new: &[Arc<Chunk>],
+        budget: usize,
+    ) -> Vec<NodeId> {
+        let mut evicted = Vec::new();
+        let mut start = None;
+        for step in path.rev() {
+            if self.slot_of(Place::Node(step.node)).is_some() {
+                start = Some(step.node.slot);
+                break;
+            }
+            evicted.push(&step.chunk);
+        }
+        if start.is_none() && evicted.is_empty() && new.is_empty() {
+            return Vec::new();
+        }
+        let start = start.unwrap_or_else(|| self.root(namespace));
+        let known = evicted.len();
+        let chunks = evicted.into_iter().rev().chain(new);
 
         let stamp = self.tick();
         let mut slot = start;
-        for chunk in chunks {
+        let mut linked = Vec::with_capacity(new.len());
+        for (at, chunk) in chunks.enumerate() {
             match self.child_or_new(slot, chunk, stamp) {
                 Some(child) => slot = child,
                 None => break,
+            }
+            if at >= known {
+                let serial = self.nodes[slot as usize].serial;
+                linked.push(NodeId { slot, serial });
             }
         }
         self.touch(slot, stamp);
         self.remove_if_bare_root(start);
         self.shrink_to(budget);
+        linked
     }
 
     /// Removes all nodes of a namespace.

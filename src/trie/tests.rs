@@ -30,7 +30,7 @@ fn walk(trie: &mut Trie, namespace: u64, names: &[u64]) -> Vec<Step> {
 fn link(trie: &mut Trie, namespace: u64, names: &[u64], budget: usize) {
     let path = walk(trie, namespace, names);
     let new: Vec<_> = names[path.len()..].iter().map(|&n| chunk(n)).collect();
-    trie.link(namespace, &path, &new, budget);
+    trie.link(namespace, path.iter(), &new, budget);
 }
 
 fn check(trie: &Trie) {
@@ -102,7 +102,7 @@ fn invariants_hold() {
             check(&trie);
             assert!(trie.bytes() <= budget);
             // A path from before: its nodes may be gone, and are linked again.
-            trie.link(namespace, &stale, &[chunk(below(4))], budget);
+            trie.link(namespace, stale.iter(), &[chunk(below(4))], budget);
             check(&trie);
             assert!(trie.bytes() <= budget);
         }
@@ -130,9 +130,9 @@ fn texts_that_collide_are_kept_apart() {
     let mut trie = Trie::default();
     let one = Arc::new(Chunk::new("one", &[1], 9, Opening::Fixed));
     let other = Arc::new(Chunk::new("other", &[2], 9, Opening::Fixed));
-    trie.link(0, &[], &[Arc::clone(&one)], 1 << 20);
-    trie.link(0, &[], &[Arc::clone(&other), chunk(3)], 1 << 20);
-    trie.link(1, &[], &[other], 1 << 20);
+    trie.link(0, [].iter(), &[Arc::clone(&one)], 1 << 20);
+    trie.link(0, [].iter(), &[Arc::clone(&other), chunk(3)], 1 << 20);
+    trie.link(1, [].iter(), &[other], 1 << 20);
     check(&trie);
     let holdings = trie.holdings();
     assert_eq!((holdings.nodes, holdings.chunks), (1, 1));

@@ -11,6 +11,7 @@ use imbl::Vector;
 use minijinja::Value;
 
 use super::same::same;
+use crate::message::Messages;
 
 /// Runs that are kept for one template.
 pub const RUNS: usize = 128;
@@ -138,33 +139,44 @@ pub struct LoopRun {
 #[derive(Debug)]
 pub struct Run {
     space: u64,
-    messages: Arc<Vec<Value>>,
+    /// As of when everything was forgotten last.
+    epoch: u64,
+    messages: Messages,
     /// By number; None for a loop that did not run.
     pub loops: Vec<Option<LoopRun>>,
     bytes: usize,
 }
 
 impl Run {
-    /// A run that rendered `messages`, which have so many bytes.
+    /// A run that rendered `messages`.
     pub fn new(
         space: u64,
-        messages: Arc<Vec<Value>>,
-        weight: usize,
+        epoch: u64,
+        messages: Messages,
         loops: Vec<Option<LoopRun>>,
     ) -> Self {
-        let bytes = weight + loops.iter().flatten().map(|run| run.bytes).sum::<usize>();
+        let weight = usize::try_from(messages.weight()).unwrap_or(usize::MAX);
+        let bytes = loops.iter().flatten().map(|run| run.bytes).sum::<usize>();
         Run {
             space,
+            epoch,
             messages,
             loops,
-            bytes,
+            bytes: bytes.saturating_add(weight),
         }
     }
 
+    /// Whether calls of this space may take from this run.
+    pub fn is_of(&self, space: u64) -> bool {
+        self.space == space && self.epoch == epoch()
+    }
+
     /// How many leading messages are those of this run.
-    fn common(&self, messages: &[Value]) -> usize {
-        let pairs = self.messages.iter().zip(messages);
-        pairs.take_while(|(a, b)| same(a, b)).count()
+    fn common(&self, messages: &Messages) -> usize {
+        let known = self.messages.common(messages);
+        let pairs = self.messages.skip(known).zip(messages.skip(known));
+        let same = pairs.take_while(|(a, b)| same(a.value(), b.value()));
+        known + same.count()
     }
 }
 
@@ -194,7 +206,7 @@ pub fn forget() {
 
 impl Runs {
     /// The run that shares most leading messages, of equals the latest.
-    pub fn closest(&self, space: u64, messages: &[Value]) -> Option<Arc<Run>> {
+    pub fn closest(&self, space: u64, messages: &Messages) -> Option<Arc<Run>> {
         let mut recent = self.0.try_lock().ok()?;
         recent.expire();
         let runs = recent
@@ -209,14 +221,13 @@ impl Runs {
             .map(|(.., run)| Arc::clone(run))
     }
 
-    /// Remembers a run that began in this `epoch`; the `earlier` one is replaced if its conversation
-    /// went on in this one.
-    pub fn remember(&self, run: Run, earlier: Option<&Arc<Run>>, epoch: u64) {
+    /// Remembers a run; the `earlier` one is replaced if its conversation went on in this one.
+    pub fn remember(&self, run: &Arc<Run>, earlier: Option<&Arc<Run>>) {
         let Ok(mut recent) = self.0.try_lock() else {
             return;
         };
         recent.expire();
-        if recent.epoch != epoch {
+        if recent.epoch != run.epoch {
             return;
         }
         let earlier =
@@ -228,7 +239,7 @@ impl Runs {
                 .position(|known| Arc::ptr_eq(known, earlier))?;
             Some(recent.runs.remove(at))
         });
-        recent.runs.insert(0, Arc::new(run));
+        recent.runs.insert(0, Arc::clone(run));
         let mut bytes = 0;
         let within = recent.runs.iter().take(RUNS).take_while(|run| {
             bytes += run.bytes;

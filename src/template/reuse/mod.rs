@@ -44,12 +44,14 @@ use std::sync::Arc;
 
 use minijinja::{Environment, Error, Value};
 
+use super::text::Text;
 use crate::error::{Category, Reason};
+use crate::message::Messages;
 use crate::semantics::arguments::Raw;
 use crate::semantics::kind::Kind;
 use crate::semantics::unproved;
-use cache::{Entry, LoopRun, Run, Seen, Slot};
-pub use cache::{Runs, epoch, forget};
+use cache::{Entry, LoopRun, Seen};
+pub use cache::{Run, Runs, Slot, epoch, forget};
 use items::Items;
 use plan::{Mark, Place, Plan, Setting, Watch};
 use same::{is_plain, same};
@@ -185,11 +187,10 @@ pub struct Outcome {
     pub share: Share,
 }
 
-/// Runs `render`, of messages of so many bytes, with a walk in place.
+/// Runs `render`, of these messages, with a walk in place.
 pub fn within<T>(
     walk: Walk,
-    messages: Arc<Vec<Value>>,
-    weight: usize,
+    messages: &Messages,
     space: u64,
     render: impl FnOnce() -> T,
 ) -> (T, Option<Outcome>) {
@@ -200,6 +201,7 @@ pub fn within<T>(
             WALK.with_borrow_mut(Option::take);
         }
     }
+    let epoch = epoch();
     WALK.set(Some(walk));
     let guard = Guard;
     let result = render();
@@ -209,33 +211,27 @@ pub fn within<T>(
     let outcome = walk.map(|walk| Outcome {
         order: walk.order,
         share: walk.share,
-        run: Run::new(space, messages, weight, walk.loops),
+        run: Run::new(space, epoch, messages.clone(), walk.loops),
     });
     (result, outcome)
 }
 
 impl Outcome {
     /// The text of the render; None if `output` does not hold the marks that were written.
-    pub fn text(&self, output: String) -> Option<String> {
+    pub fn text(&self, output: String) -> Option<Text> {
         if self.order.is_empty() {
-            return Some(output);
+            return Some(output.into());
         }
-        let parts: Vec<&str> = output.split(MARK).collect();
-        if parts.len() != self.order.len() + 1 {
-            return None;
-        }
-        let slots = |number: &usize| self.run.loops[*number].iter().flat_map(|run| &run.slots);
-        let texts = self.order.iter().flat_map(slots);
-        let length = texts.map(|slot| slot.length).sum::<usize>() + output.len();
-        // What follows the template's text (an end for a continuation) is short.
-        let mut whole = String::with_capacity(length + 64);
-        for (at, part) in parts.iter().enumerate() {
-            whole.push_str(part);
-            for slot in self.order.get(at).into_iter().flat_map(slots) {
-                whole.push_str(slot.entry.text.as_str()?);
+        let mut numbers = self.order.iter();
+        let mut text = Text::default();
+        for part in output.split(MARK) {
+            if !text.is_empty_of_pieces() {
+                let run = self.run.loops[*numbers.next()?].as_ref();
+                text.push_iterations(run?.slots.clone());
             }
+            text.push(part.to_owned());
         }
-        Some(whole)
+        numbers.next().is_none().then_some(text)
     }
 }
 
@@ -603,4 +599,16 @@ fn attribute(namespaces: &[Value], space: usize, name: &Value) -> Result<Value, 
         Kind::Namespace => namespace.get_item(name),
         _ => Err(lost()),
     }
+}
+
+/// An iteration that wrote this text, for tests.
+#[cfg(test)]
+pub fn slot_of_text(text: &str) -> Slot {
+    Slot::from(Entry {
+        item: Value::UNDEFINED,
+        seen: Vec::new(),
+        after: Vec::new(),
+        text: Value::from(text),
+        bytes: 0,
+    })
 }

@@ -1,0 +1,178 @@
+//! A rendered text, in pieces that it shares with earlier ones.
+//!
+//! What the engine wrote is a piece of its own; the iterations of a loop that can be
+//! [reused](super::reuse) are shared with the renders that they come from. So the text of a turn costs what is
+//! new in it, and how far two texts agree shows without a look at what they share. In a row it is made
+//! for who wants it, in full or from some place on.
+
+use std::sync::Arc;
+
+use imbl::Vector;
+
+use super::reuse::Slot;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Text {
+    pieces: Vec<Piece>,
+    length: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Own(String),
+    /// With their length in bytes.
+    Iterations(Vector<Slot>, usize),
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        let mut whole = Text::default();
+        whole.push(text);
+        whole
+    }
+}
+
+impl Text {
+    /// Goes on with a text.
+    pub fn push(&mut self, text: String) {
+        self.length += text.len();
+        self.pieces.push(Piece::Own(text));
+    }
+
+    /// Goes on with the texts of iterations.
+    pub fn push_iterations(&mut self, slots: Vector<Slot>) {
+        let length = slots.iter().map(|slot| slot.length).sum();
+        self.length += length;
+        self.pieces.push(Piece::Iterations(slots, length));
+    }
+
+    /// Bytes of the text.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has no character.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether nothing was pushed yet.
+    pub fn is_empty_of_pieces(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The whole text in a row.
+    pub fn whole(&self) -> String {
+        self.starting_at(0)
+    }
+
+    /// The text from a byte on, which must not lie within a character.
+    pub fn starting_at(&self, start: usize) -> String {
+        // From the end, as what is asked for is short.
+        let mut parts: Vec<&str> = Vec::new();
+        let mut end = self.length;
+        'pieces: for piece in self.pieces.iter().rev() {
+            let mut add = |text| {
+                parts.push(text);
+                end -= text.len();
+                end <= start
+            };
+            match piece {
+                Piece::Own(text) => {
+                    if add(text.as_str()) {
+                        break;
+                    }
+                }
+                Piece::Iterations(slots, _) => {
+                    for slot in slots.iter().rev() {
+                        if add(slot.entry.text.as_str().unwrap_or_default()) {
+                            break 'pieces;
+                        }
+                    }
+                }
+            }
+        }
+        let mut text = String::with_capacity(self.length.saturating_sub(start));
+        let mut skip = start.saturating_sub(end);
+        for part in parts.iter().rev() {
+            text.push_str(part.get(skip..).unwrap_or_default());
+            skip = 0;
+        }
+        text
+    }
+
+    /// A number of leading bytes that both texts have in common, found without reading what they share. No
+    /// character is parted. There may be more.
+    pub fn shared_with(&self, other: &Text) -> usize {
+        let mut shared = 0;
+        for pair in self.pieces.iter().zip(&other.pieces) {
+            match pair {
+                (Piece::Own(a), Piece::Own(b)) if a == b => shared += a.len(),
+                (Piece::Iterations(a, length), Piece::Iterations(b, other)) => {
+                    let pairs = a.iter().zip(b);
+                    let same = pairs.take_while(|(a, b)| Arc::ptr_eq(&a.entry, &b.entry));
+                    let same: usize = same.map(|(slot, _)| slot.length).sum();
+                    shared += same;
+                    if same != *length || same != *other {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reuse::slot_of_text;
+    use super::*;
+
+    fn text(pieces: &[&[&str]]) -> Text {
+        let mut text = Text::default();
+        for (at, piece) in pieces.iter().enumerate() {
+            match at % 2 {
+                0 => text.push(piece.concat()),
+                _ => text.push_iterations(piece.iter().map(|t| slot_of_text(t)).collect()),
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn ends_are_those_of_the_whole() {
+        let pieces: &[&[&str]] = &[&["head "], &["one ", "", "two "], &["between "], &[], &["tail"]];
+        let text = text(pieces);
+        let whole = pieces.concat().concat();
+        assert_eq!((text.whole(), text.len()), (whole.clone(), whole.len()));
+        for start in 0..=whole.len() {
+            assert_eq!(text.starting_at(start), whole[start..], "{start}");
+        }
+    }
+
+    /// What is shared ends with the first iteration that is another one, whatever it says.
+    #[test]
+    fn shared_bytes_are_found_by_identity() {
+        let first = text(&[&["head "], &["one ", "two "], &["tail"]]);
+        assert_eq!(first.shared_with(&first.clone()), first.len());
+        let mut grown = Text::default();
+        grown.push("head ".to_owned());
+        let Piece::Iterations(slots, _) = &first.pieces[1] else {
+            panic!("iterations");
+        };
+        let mut more = slots.clone();
+        more.push_back(slot_of_text("three "));
+        grown.push_iterations(more.clone());
+        grown.push("tail".to_owned());
+        assert_eq!(grown.shared_with(&first), "head one two ".len());
+        assert_eq!(first.shared_with(&grown), "head one two ".len());
+        more.set(0, slot_of_text("one "));
+        let mut other = Text::default();
+        other.push("head ".to_owned());
+        other.push_iterations(more);
+        assert_eq!(other.shared_with(&grown), "head ".len());
+        assert_eq!(Text::from("hea".to_owned()).shared_with(&grown), 0);
+    }
+}
