@@ -5,6 +5,7 @@
 //! recognises one from an earlier call hands over the same [`Message`] or [`Variables`], whose shape and
 //! weight need no second look. They never change; what was changed is another one. Cheap to clone.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use imbl::Vector;
@@ -21,6 +22,7 @@ pub struct Message(Arc<Inner>);
 struct Inner {
     value: Value,
     weight: u64,
+    fingerprint: u64,
     /// The shape for the template that asked first: a conversation seldom meets two.
     shape: OnceLock<(u64, MessageShape)>,
 }
@@ -29,8 +31,11 @@ impl Message {
     /// A message of converted fields.
     pub fn new(fields: Dict) -> Self {
         let value = Value::from_object(fields);
+        let mut fingerprint = DefaultHasher::new();
+        sample(&value, &mut fingerprint);
         Message(Arc::new(Inner {
             weight: weight(&value),
+            fingerprint: fingerprint.finish(),
             value,
             shape: OnceLock::new(),
         }))
@@ -44,6 +49,11 @@ impl Message {
     /// Bytes of its texts, and some for everything else.
     pub fn weight(&self) -> u64 {
         self.0.weight
+    }
+
+    /// Whether it seems to say the same as another one: certain if not, else a good guess.
+    pub fn resembles(&self, other: &Message) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.fingerprint == other.0.fingerprint
     }
 
     /// Its shape, for a template with these words.
@@ -110,6 +120,12 @@ impl Messages {
             weight: self.weight - dropped,
             list: self.list.take(count),
         }
+    }
+
+    /// How many leading messages [resemble](Message::resembles) those of `other`.
+    pub fn resembling(&self, other: &Messages) -> usize {
+        let pairs = self.list.iter().zip(&other.list);
+        pairs.take_while(|(a, b)| a.resembles(b)).count()
     }
 
     /// How many leading messages are the very ones of `other`.
@@ -205,6 +221,27 @@ impl Variables {
         } else {
             shape::of_variables(&self.0.entries, words)
         }
+    }
+}
+
+/// Bytes of a text that its sample looks at, at its start and at its end.
+const SAMPLE: usize = 64;
+
+/// Feeds a hasher what is quickly seen of a value: texts by their lengths and ends, containers by their items.
+fn sample(value: &Value, hasher: &mut DefaultHasher) {
+    if let Some(text) = value.as_str() {
+        let text = text.as_bytes();
+        text.len().hash(hasher);
+        text[..text.len().min(SAMPLE)].hash(hasher);
+        text[text.len().saturating_sub(SAMPLE)..].hash(hasher);
+    } else if let Some(dict) = value.downcast_object_ref::<Dict>() {
+        for (key, value) in dict.entries() {
+            key.as_str().hash(hasher);
+            sample(value, hasher);
+        }
+    } else if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
+        items.len().hash(hasher);
+        items.iter().for_each(|item| sample(item, hasher));
     }
 }
 

@@ -5,8 +5,9 @@
 //! every Python object they were made of. A message is *unchanged* if all of these are still in place:
 //! same dict, same keys and values, same containers of the same lengths with the same items, compared by
 //! identity. That suffices, as texts and numbers cannot change and an object that is referred to cannot
-//! be replaced by another one at its address. Anything else, a change in place as well, is
-//! converted anew.
+//! be replaced by another one at its address. Texts may also be other ones that say the same, since
+//! transformers makes those of the special tokens anew for each call. Anything else, a change in place as
+//! well, is converted anew.
 //!
 //! The price is memory: the objects of up to [`CONVERSATIONS`] conversations, or of fewer with
 //! [`BYTES`] of text, live on until other conversations replace them. Cost: a few instructions an object.
@@ -16,7 +17,7 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::convert::{self, Converted};
 use crate::message::{Growing, Variables};
@@ -293,7 +294,7 @@ fn same(value: &Bound<'_, PyAny>, parts: &mut std::slice::Iter<'_, (Py<PyAny>, S
         return false;
     };
     if !part.is(value) {
-        return false;
+        return *sort == Sort::Leaf && is_same_text(value, part.bind(value.py()));
     }
     match *sort {
         Sort::Leaf => true,
@@ -306,6 +307,14 @@ fn same(value: &Bound<'_, PyAny>, parts: &mut std::slice::Iter<'_, (Py<PyAny>, S
         Sort::Tuple => value
             .cast_exact::<PyTuple>()
             .is_ok_and(|tuple| tuple.iter().all(|item| same(&item, parts))),
+    }
+}
+
+fn is_same_text(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
+    match (a.cast_exact::<PyString>(), b.cast_exact::<PyString>()) {
+        // Exact strings: their comparison runs no code of the caller's and does not fail.
+        (Ok(a), Ok(b)) => a.as_any().eq(b).unwrap_or(false),
+        _ => false,
     }
 }
 

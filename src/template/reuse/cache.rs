@@ -171,12 +171,10 @@ impl Run {
         self.space == space && self.epoch == epoch()
     }
 
-    /// How many leading messages are those of this run.
+    /// How many leading messages seem to be those of this run. What is taken from it is compared, so a
+    /// good guess is enough.
     fn common(&self, messages: &Messages) -> usize {
-        let known = self.messages.common(messages);
-        let pairs = self.messages.skip(known).zip(messages.skip(known));
-        let same = pairs.take_while(|(a, b)| same(a.value(), b.value()));
-        known + same.count()
+        self.messages.resembling(messages)
     }
 }
 

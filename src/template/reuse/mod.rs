@@ -54,7 +54,7 @@ use cache::{Entry, LoopRun, Seen};
 pub use cache::{Run, Runs, Slot, epoch, forget};
 use items::Items;
 use plan::{Mark, Place, Plan, Setting, Watch};
-use same::{is_plain, same};
+use same::{is_plain, same, same_dict};
 pub use trust::{Difference, Trust};
 
 /// Stands in the engine's output where the text of a loop belongs. No template prints it unless a
@@ -488,10 +488,17 @@ impl Walk {
 impl Current {
     /// Takes over `count` iterations of an earlier run from `place` on.
     fn take_over(&mut self, plan: &OwnedPlan, earlier: &LoopRun, place: usize, count: usize) {
-        let taken = match place {
+        let mut taken = match place {
             0 => earlier.slots.take(count),
             _ => earlier.slots.skip(place).take(count),
         };
+        // Items that say the same as those of the earlier run, but are others, are compared only once.
+        let items = self.items.iter().skip(self.run.slots.len());
+        if !taken.iter().zip(items.clone()).all(|(slot, item)| same_dict(&slot.item, item)) {
+            for (slot, item) in taken.iter_mut().zip(items) {
+                slot.item = item.clone();
+            }
+        }
         let last_set = |index: usize| {
             let mut sets = taken.iter().rev();
             let bit = u32::try_from(index).ok().and_then(|bit| 1_u64.checked_shl(bit));

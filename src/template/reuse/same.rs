@@ -15,12 +15,17 @@ const MAX_DEPTH: usize = 100;
 /// See the module.
 #[inline]
 pub fn same(a: &Value, b: &Value) -> bool {
-    // Messages, as a rule.
+    same_dict(a, b) || same_at(a, b, 0)
+}
+
+/// Whether two values are one dict: messages, as a rule.
+#[inline]
+pub fn same_dict(a: &Value, b: &Value) -> bool {
     let dicts = (
         a.downcast_object_ref::<Dict>(),
         b.downcast_object_ref::<Dict>(),
     );
-    matches!(dicts, (Some(a), Some(b)) if std::ptr::eq(a, b)) || same_at(a, b, 0)
+    matches!(dicts, (Some(a), Some(b)) if std::ptr::eq(a, b))
 }
 
 /// Whether a value consists of what [`same`] knows.
