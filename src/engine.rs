@@ -356,9 +356,8 @@ impl Engine {
 
         let mut linked = Vec::new();
         if !(walk.path.is_empty() && new.is_empty()) {
-            let link = |trie: &mut Trie| {
-                trie.link(walk.namespace, walk.path.steps(), &new, self.budget)
-            };
+            let link =
+                |trie: &mut Trie| trie.link(walk.namespace, walk.path.steps(), &new, self.budget);
             linked = self.checkpoints.with(link).unwrap_or_default();
         }
         let mut path = walk.path;

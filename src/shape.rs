@@ -176,7 +176,10 @@ pub fn keys(messages: &Messages, variables: &Variables, words: &Words, known: us
     let known = known.min(messages.len());
     let mut keys = Vec::with_capacity(2 * (messages.len() - known) + 1);
     let mut before = match known.checked_sub(1) {
-        Some(last) => messages.skip(last).next().map_or(0, |m| m.shape(words).role),
+        Some(last) => messages
+            .skip(last)
+            .next()
+            .map_or(0, |m| m.shape(words).role),
         None => 0,
     };
     for message in messages.skip(known) {
@@ -411,6 +414,7 @@ fn kind_of(value: &Value) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Message;
 
     fn words() -> Words {
         let mut words = Words::default();
@@ -429,7 +433,8 @@ mod tests {
     }
 
     fn keys_of(messages: &[Message]) -> Vec<Key> {
-        keys(messages, &Variables::new(Vec::new()), &words())
+        let messages = messages.iter().cloned().collect();
+        keys(&messages, &Variables::new(Vec::new()), &words(), 0)
     }
 
     #[test]
@@ -514,13 +519,30 @@ mod tests {
         assert_eq!(distinct.len(), 6);
     }
 
+    /// The keys of the last messages are those of all but for the ones of the first.
+    #[test]
+    fn known_messages_are_left_out() {
+        let messages: Messages = ["user", "assistant", "tool", "user"]
+            .map(|role| message(role, Value::from("a")))
+            .into_iter()
+            .collect();
+        let of = |known| keys(&messages, &Variables::new(Vec::new()), &words(), known);
+        for known in 0..=4 {
+            assert_eq!(of(known), of(0)[2 * known..], "{known}");
+        }
+        let ledger = Ledger::default();
+        ledger.accept(&of(0)[..4]);
+        assert_eq!(ledger.unseen(&of(2), 2), ledger.unseen(&of(0), 0));
+    }
+
     #[test]
     fn switches_are_part_of_every_key() {
         let call = |value: Value| {
             keys(
-                &[message("user", Value::from("a"))],
+                &std::iter::once(message("user", Value::from("a"))).collect(),
                 &Variables::new(vec![(Value::from("enable_thinking"), value)]),
                 &words(),
+                0,
             )
         };
         let (on, off) = (call(Value::from(true)), call(Value::from(false)));

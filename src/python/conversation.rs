@@ -18,9 +18,7 @@ pub struct Conversation {
 
 impl Conversation {
     fn locked(&self) -> MutexGuard<'_, Growing> {
-        self.messages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The messages so far; cheap, values are shared.

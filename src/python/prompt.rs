@@ -72,11 +72,7 @@ impl Prompt {
     }
 
     /// What the next prompt of the same engine and namespace can take over.
-    pub fn earlier(
-        &self,
-        engine: &Arc<Verified>,
-        namespace: u64,
-    ) -> Option<(Earlier<'_>, &Trace)> {
+    pub fn earlier(&self, engine: &Arc<Verified>, namespace: u64) -> Option<(Earlier<'_>, &Trace)> {
         let origin = self.origin.as_ref()?;
         let (rendered, trace) = self.outcome.as_ref().ok()?;
         let fits = Arc::ptr_eq(&origin.engine, engine) && origin.namespace == namespace;
@@ -193,7 +189,9 @@ impl Prompt {
     /// The ids from `start` on as a fresh list.
     #[pyo3(signature = (start = 0))]
     fn tolist<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.trace().map_or_else(Vec::new, |trace| trace.ids_from(start));
+        let ids = self
+            .trace()
+            .map_or_else(Vec::new, |trace| trace.ids_from(start));
         self.lists.list(py, &ids, start == 0)
     }
 

@@ -89,6 +89,12 @@ pub fn install(env: &mut Environment<'static>) {
     }
 }
 
+/// `tojson`, charged for, for who needs it by another name.
+pub fn tojson(args: &[Value]) -> Result {
+    budget::reads(args)?;
+    budget::made(json::tojson(args))
+}
+
 /// Applies a filter and charges for it.
 fn run(filter: Filter, state: &mut State, args: &[Value]) -> Result {
     budget::reads(args)?;

@@ -18,7 +18,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt};
 use minijinja::value::ValueKind;
 
-use super::reuse::plan::{Names, Plan, Setting};
+use super::reuse::plan::{Names, Plan, Setting, turned};
 use super::scope::Scope;
 use crate::semantics::{filters, functions, methods, tests};
 use crate::shape::{Search, Words};
@@ -437,7 +437,10 @@ impl<'s> Walk<'_, 's> {
             true => Plan::of(s, self.names),
             false => Err("captured"),
         };
-        let iter = self.expr(&s.iter)?;
+        let iter = match turned(&s.iter) {
+            Some(list) if plan.is_ok() && self.options.form == Form::Reusing => self.expr(list)?,
+            _ => self.expr(&s.iter)?,
+        };
         let noted = match (&plan, self.options.form) {
             (Ok(plan), Form::Reusing) => plan.sets.clone(),
             _ => self.noted.clone(),
@@ -783,9 +786,15 @@ impl<'s> Walk<'_, 's> {
             let args = self.args(&s.args)?;
             return Ok(deferred("filter", value, args, s.span()));
         }
+        // What a block writes has no identity to be recognised by.
+        let dumps = self.options.form == Form::Reusing && s.name == "tojson" && s.args.is_empty();
         Ok(Expr::Filter(Spanned::new(
             ast::Filter {
-                name: s.name,
+                name: if dumps && value.is_some() {
+                    "op:dump"
+                } else {
+                    s.name
+                },
                 expr: value,
                 args: self.args(&s.args)?,
             },

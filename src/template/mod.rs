@@ -432,9 +432,7 @@ fn located(marks: &[(Option<Value>, usize)], messages: &Messages) -> Vec<Message
             next = 0;
             continue;
         };
-        let ahead = messages
-            .skip(next)
-            .position(|message| is(item, message));
+        let ahead = messages.skip(next).position(|message| is(item, message));
         let found = ahead.map(|ahead| next + ahead);
         let found = found.or_else(|| messages.iter().position(|message| is(item, message)));
         if let Some(message) = found

@@ -143,7 +143,13 @@ mod tests {
 
     #[test]
     fn ends_are_those_of_the_whole() {
-        let pieces: &[&[&str]] = &[&["head "], &["one ", "", "two "], &["between "], &[], &["tail"]];
+        let pieces: &[&[&str]] = &[
+            &["head "],
+            &["one ", "", "two "],
+            &["between "],
+            &[],
+            &["tail"],
+        ];
         let text = text(pieces);
         let whole = pieces.concat().concat();
         assert_eq!((text.whole(), text.len()), (whole.clone(), whole.len()));

@@ -94,7 +94,8 @@ mod tests {
     fn a_poisoned_trie_starts_empty_and_works_on() {
         let checkpoints = Checkpoints::new();
         let chunk = Arc::new(Chunk::new("text", &[1], 7, Opening::Fixed));
-        let link = || checkpoints.with(|trie| trie.link(0, [].iter(), &[Arc::clone(&chunk)], 1 << 20));
+        let link =
+            || checkpoints.with(|trie| trie.link(0, [].iter(), &[Arc::clone(&chunk)], 1 << 20));
         link();
         assert_eq!(checkpoints.holdings().nodes, 1);
         let panicked = panic::catch_unwind(AssertUnwindSafe(|| {

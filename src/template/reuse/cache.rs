@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use imbl::Vector;
 use minijinja::Value;
 
+use super::dumps::Dump;
 use super::same::same;
 use crate::message::Messages;
 
@@ -144,6 +145,8 @@ pub struct Run {
     messages: Messages,
     /// By number; None for a loop that did not run.
     pub loops: Vec<Option<LoopRun>>,
+    /// What was dumped outside of loops.
+    pub dumps: Vec<Dump>,
     bytes: usize,
 }
 
@@ -154,14 +157,17 @@ impl Run {
         epoch: u64,
         messages: Messages,
         loops: Vec<Option<LoopRun>>,
+        dumps: Vec<Dump>,
     ) -> Self {
         let weight = usize::try_from(messages.weight()).unwrap_or(usize::MAX);
         let bytes = loops.iter().flatten().map(|run| run.bytes).sum::<usize>();
+        let bytes = bytes + dumps.iter().map(Dump::bytes).sum::<usize>();
         Run {
             space,
             epoch,
             messages,
             loops,
+            dumps,
             bytes: bytes.saturating_add(weight),
         }
     }

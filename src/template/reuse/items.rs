@@ -11,6 +11,39 @@ use minijinja::value::{Enumerator, Object, ObjectRepr};
 
 use super::WALK;
 
+/// A list, or the same list from its end: that one is not made for it.
+#[derive(Debug, Default)]
+pub struct List {
+    /// The list.
+    pub values: Arc<Vec<Value>>,
+    /// Whether the last item comes first.
+    pub turned: bool,
+}
+
+impl List {
+    /// How many items.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The item at a place.
+    pub fn get(&self, at: usize) -> Option<&Value> {
+        match self.turned {
+            false => self.values.get(at),
+            true => self
+                .values
+                .len()
+                .checked_sub(at + 1)
+                .map(|at| &self.values[at]),
+        }
+    }
+
+    /// The items from a place on.
+    pub fn skip(&self, at: usize) -> impl Iterator<Item = &Value> + Clone {
+        (at..self.len()).filter_map(|at| self.get(at))
+    }
+}
+
 /// What a loop goes over: the items of the walk of this thread, from where it is.
 #[derive(Debug)]
 pub struct Items;
@@ -34,7 +67,7 @@ fn next() -> Option<Value> {
 }
 
 /// What jinja2's `loop` has under this name in the iteration at `at`; None for names that are not known.
-pub fn attribute(items: &[Value], at: usize, name: &str) -> Option<Value> {
+pub fn attribute(items: &List, at: usize, name: &str) -> Option<Value> {
     let item = |at: Option<usize>| {
         let item = at.and_then(|at| items.get(at));
         item.cloned().unwrap_or_default()
@@ -64,7 +97,14 @@ mod tests {
     #[test]
     fn attributes_are_those_of_the_engine() {
         const NAMES: [&str; 9] = [
-            "index", "index0", "length", "revindex", "revindex0", "first", "last", "previtem",
+            "index",
+            "index0",
+            "length",
+            "revindex",
+            "revindex0",
+            "first",
+            "last",
+            "previtem",
             "nextitem",
         ];
         for length in 0..4 {
@@ -74,11 +114,30 @@ mod tests {
             for name in NAMES {
                 let source = format!("{{% for i in items %}}{{{{ loop.{name} }}}};{{% endfor %}}");
                 let want = Environment::new().render_str(&source, context.clone());
-                let ours = |at| attribute(&items, at, name).unwrap().to_string() + ";";
-                let got: String = (0..items.len()).map(ours).collect();
-                assert_eq!(want.unwrap(), got, "{name}");
+                let want = want.unwrap();
+                let mut list = List {
+                    values: items.clone().into(),
+                    turned: false,
+                };
+                let ours = |list: &List| -> String {
+                    let at = |at| attribute(list, at, name).unwrap().to_string() + ";";
+                    (0..list.len()).map(at).collect()
+                };
+                assert_eq!(want, ours(&list), "{name}");
+                Arc::make_mut(&mut list.values).reverse();
+                list.turned = true;
+                assert_eq!(want, ours(&list), "{name}, turned");
+                assert_eq!(
+                    list.skip(1).cloned().collect::<Vec<_>>(),
+                    items.get(1..).unwrap_or_default()
+                );
             }
         }
-        assert!(attribute(&[Value::from(1)], 0, "cycle").is_none());
+        let one = List {
+            values: Arc::new(vec![Value::from(1)]),
+            turned: true,
+        };
+        assert!(attribute(&one, 0, "cycle").is_none());
+        assert!(one.get(1).is_none());
     }
 }

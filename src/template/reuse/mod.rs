@@ -19,6 +19,8 @@
 //! an iterator that goes on behind them. What the body reads of `loop` becomes `'index'|op:at` and so on,
 //! as the engine does not know about iterations that it did not see.
 //!
+//! Outside of the loops `tojson` becomes `op:dump`, see [`dumps`].
+//!
 //! The texts of iterations do not go through the engine's output: they are collected, and joined with
 //! what the engine wrote around the loops. Where that is shows by a mark in the output; if the marks
 //! found are not those written, because a message holds one, the render is done again without all this.
@@ -33,6 +35,7 @@
 //! copy into the whole. Memory: the texts of the latest runs, bounded by [`RUNS`] and [`BYTES`].
 
 mod cache;
+mod dumps;
 mod items;
 pub mod plan;
 mod same;
@@ -52,7 +55,8 @@ use crate::semantics::kind::Kind;
 use crate::semantics::unproved;
 use cache::{Entry, LoopRun, Seen};
 pub use cache::{Run, Runs, Slot, epoch, forget};
-use items::Items;
+use dumps::Dump;
+use items::{Items, List};
 use plan::{Mark, Place, Plan, Setting, Watch};
 use same::{is_plain, same, same_dict};
 pub use trust::{Difference, Trust};
@@ -71,6 +75,7 @@ pub struct OwnedPlan {
     watches: Vec<OwnedWatch>,
     sets: Vec<OwnedSetting>,
     reversed: bool,
+    turned: bool,
     /// Whether stretches can be taken over.
     stretches: bool,
 }
@@ -119,6 +124,7 @@ impl From<&Plan<'_>> for OwnedPlan {
             variables: plan.variables.len(),
             watches: plan.watches.iter().map(watch).collect(),
             reversed: plan.reversed,
+            turned: plan.turned,
             stretches: stretch::is_possible(plan),
             sets: plan.sets.iter().map(setting).collect(),
         }
@@ -143,6 +149,8 @@ pub struct Walk {
     /// Loops that were left behind, in the order in which they ran.
     order: Vec<usize>,
     current: Option<Current>,
+    /// What was dumped outside of loops.
+    dumps: Vec<Dump>,
     share: Share,
     /// For tests: whether all inputs but the item are ignored.
     careless: bool,
@@ -151,7 +159,7 @@ pub struct Walk {
 /// The loop that runs.
 struct Current {
     number: usize,
-    items: Arc<Vec<Value>>,
+    items: List,
     looked_into: Vec<LookedInto>,
     /// Whether entries of the earlier run may be taken over: the variables are the same.
     reusable: bool,
@@ -211,7 +219,7 @@ pub fn within<T>(
     let outcome = walk.map(|walk| Outcome {
         order: walk.order,
         share: walk.share,
-        run: Run::new(space, epoch, messages.clone(), walk.loops),
+        run: Run::new(space, epoch, messages.clone(), walk.loops, walk.dumps),
     });
     (result, outcome)
 }
@@ -250,6 +258,7 @@ pub fn install(env: &mut Environment<'static>) {
         step(|walk| walk.was_set(args.0)).map(Value::from)
     });
     env.add_filter("op:after", |args: Raw<'_>| step(|walk| walk.after(args.0)));
+    env.add_filter("op:dump", |args: Raw<'_>| dumps::dump(args.0));
     env.add_filter("op:at", |args: Raw<'_>| step(|walk| walk.at(args.0)));
     env.add_filter("op:done", |_: Raw<'_>| step(|walk| walk.leave()));
 }
@@ -299,14 +308,21 @@ fn enter(args: &[Value]) -> Result<Value, Error> {
         // A loop over messages goes over a list, or over nothing.
         let is_list = items.downcast_object_ref::<Vec<Value>>().is_some();
         let list: Arc<Vec<Value>> = items.downcast_object().unwrap_or_default();
+        let turned = plan.turned;
+        if turned && !is_list {
+            return Err(lost());
+        }
         let looked_into: Vec<_> = looked_into.collect();
         let own = looked_into.iter().map(
-            |known| matches!(known, LookedInto::List(known) if Arc::ptr_eq(known, &list)),
+            |known| matches!(known, LookedInto::List(known) if Arc::ptr_eq(known, &list) && !turned),
         );
         let own = own.collect();
         walk.current = Some(Current {
             number,
-            items: list,
+            items: List {
+                values: list,
+                turned,
+            },
             looked_into,
             reusable,
             run: LoopRun {
@@ -336,6 +352,7 @@ impl Walk {
             loops: plans.iter().map(|_| None).collect(),
             order: Vec::new(),
             current: None,
+            dumps: Vec::new(),
             share: Share::default(),
             careless,
         }
@@ -493,15 +510,21 @@ impl Current {
             _ => earlier.slots.skip(place).take(count),
         };
         // Items that say the same as those of the earlier run, but are others, are compared only once.
-        let items = self.items.iter().skip(self.run.slots.len());
-        if !taken.iter().zip(items.clone()).all(|(slot, item)| same_dict(&slot.item, item)) {
+        let items = self.items.skip(self.run.slots.len());
+        if !taken
+            .iter()
+            .zip(items.clone())
+            .all(|(slot, item)| same_dict(&slot.item, item))
+        {
             for (slot, item) in taken.iter_mut().zip(items) {
                 slot.item = item.clone();
             }
         }
         let last_set = |index: usize| {
             let mut sets = taken.iter().rev();
-            let bit = u32::try_from(index).ok().and_then(|bit| 1_u64.checked_shl(bit));
+            let bit = u32::try_from(index)
+                .ok()
+                .and_then(|bit| 1_u64.checked_shl(bit));
             let slot = sets.find(|slot| bit.is_none_or(|bit| slot.set & bit != 0));
             slot.and_then(|slot| slot.entry.after.get(index)?.clone())
         };
@@ -529,7 +552,12 @@ impl Current {
 impl OwnedWatch {
     /// The integer that positions are compared with, if there is one.
     fn mark(&self, current: &Current, namespaces: &[Value]) -> Result<Option<i128>, Error> {
-        let integer = |value: &Value| value.as_i64().filter(|_| value.is_integer()).map(i128::from);
+        let integer = |value: &Value| {
+            value
+                .as_i64()
+                .filter(|_| value.is_integer())
+                .map(i128::from)
+        };
         Ok(match self {
             OwnedWatch::OrderToLength(_, list) => i128::try_from(current.length(*list)?).ok(),
             OwnedWatch::OrderToAttribute(_, space, name) => {

@@ -34,6 +34,8 @@ pub struct Plan<'s> {
     pub sets: Vec<Setting<'s>>,
     /// Whether the last message comes first: then an iteration is remembered by its place from the end.
     pub reversed: bool,
+    /// Whether what it goes over is a whole list of messages turned round, which need not be made.
+    pub turned: bool,
 }
 
 /// An attribute of a namespace that an iteration may set.
@@ -165,6 +167,15 @@ fn list_of<'s>(expr: &Expr<'s>, lists: &HashSet<&'s str>) -> Option<&'s str> {
     }
 }
 
+/// The list of which an expression is the whole, turned round: `list[::-1]`.
+pub fn turned<'e, 's>(expr: &'e Expr<'s>) -> Option<&'e Expr<'s>> {
+    let Expr::Slice(s) = expr else {
+        return None;
+    };
+    let whole = s.start.is_none() && s.stop.is_none() && matches!(s.expr, Expr::Var(_));
+    (whole && s.step.as_ref().and_then(integer) == Some(-1)).then_some(&s.expr)
+}
+
 /// Whether a slice of a message list turns it round.
 fn is_reversed(expr: &Expr<'_>) -> bool {
     let Expr::Slice(s) = expr else {
@@ -245,6 +256,7 @@ impl<'s> Plan<'s> {
             start: s.span().start_offset,
             plan: Plan {
                 reversed: is_reversed(&s.iter),
+                turned: turned(&s.iter).is_some(),
                 ..Plan::default()
             },
             bound: vec![target.id, "loop"],

@@ -66,7 +66,9 @@ fn reach_of(
                     end = end.min(length - 1).min(earlier_length - 1);
                 }
             }
-            OwnedWatch::Item(distance) => ahead = ahead.max(usize::try_from(*distance).unwrap_or(0)),
+            OwnedWatch::Item(distance) => {
+                ahead = ahead.max(usize::try_from(*distance).unwrap_or(0))
+            }
             OwnedWatch::Element(list, Place::Near(shift)) => {
                 if !(current.run.own[*list] && *earlier.own.get(*list)? && at == place) {
                     return None;
@@ -78,7 +80,10 @@ fn reach_of(
                         let back = usize::try_from(shift.unsigned_abs()).ok()?;
                         let from = (at + 1).checked_sub(back)?;
                         let mut between = from..at;
-                        let agree = |at| same(&current.items[at], &earlier.slots[at].item);
+                        let agree = |at| {
+                            let pair = (current.items.get(at), earlier.slots.get(at));
+                            matches!(pair, (Some(item), Some(slot)) if same(item, &slot.item))
+                        };
                         if !between.all(agree) {
                             return None;
                         }
@@ -103,10 +108,9 @@ fn reach_of(
     let most = (end + ahead).min(length).min(earlier_length);
     let known = current.agrees.max(at + 1);
     if known < most {
-        let here = &current.items[known..most];
         let there = known - at + place;
-        let there = earlier.slots.focus().narrow(there..there + here.len());
-        let pairs = here.iter().zip(there);
+        let there = earlier.slots.focus().narrow(there..there + most - known);
+        let pairs = current.items.skip(known).zip(there);
         let agree = pairs.take_while(|(item, slot)| slot.lasting && same(item, &slot.item));
         current.agrees = known + agree.count();
     }
