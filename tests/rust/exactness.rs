@@ -48,6 +48,11 @@ fn every_tokenizer_of_the_zoo() {
             animal.name
         );
         assert!(
+            !cuts || tally.resumed > 10,
+            "{}: nothing went on from another text",
+            animal.name
+        );
+        assert!(
             cuts || tally.kept == 0,
             "{}: kept without cuts",
             animal.name

@@ -4,6 +4,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 use turntrie::engine::Engine;
+use turntrie::trace::Trace;
 
 use crate::rng::Rng;
 use crate::texts::{Family, Writer};
@@ -53,6 +54,7 @@ pub struct Tally {
     pub kept: usize,
     pub ids: usize,
     pub panics: usize,
+    pub resumed: usize,
 }
 
 impl Tally {
@@ -62,6 +64,7 @@ impl Tally {
         self.kept += other.kept;
         self.ids += other.ids;
         self.panics += other.panics;
+        self.resumed += other.resumed;
     }
 }
 
@@ -89,6 +92,66 @@ pub fn compare(engine: &Engine, namespace: u64, text: &str, tally: &mut Tally) -
     Some(format!("{text:?}\n  want {want:?}\n  got  {got:?}"))
 }
 
+/// The last text of a namespace, and what the next one can go on from.
+type Last = Option<(String, Trace)>;
+
+/// Lets `text` go on from the last one of its namespace, from some place that both have in common, and
+/// remembers it in its place. Counted and described like [`compare`].
+fn resume(
+    engine: &Engine,
+    namespace: u64,
+    text: &str,
+    last: &mut Last,
+    rng: &mut Rng,
+    tally: &mut Tally,
+) -> Option<String> {
+    let mut resumed = false;
+    let got = outcome(|| {
+        let found = match last {
+            Some((before, trace)) => {
+                let mut common = common_prefix(before, text);
+                if rng.below(3) == 0 {
+                    common = rng.below(common + 1);
+                }
+                while !text.is_char_boundary(common) {
+                    common -= 1;
+                }
+                engine.resume(namespace, trace, common, |start| text[start..].to_owned())?
+            }
+            None => None,
+        };
+        resumed = found.is_some();
+        let trace = match found {
+            Some(trace) => trace,
+            None => engine.trace(namespace, text)?,
+        };
+        let ids = trace.ids_from(0);
+        if let Some((_, before)) = last {
+            let pairs = before.ids_from(0).into_iter().zip(&ids);
+            let common = pairs.take_while(|(a, b)| a == *b).count();
+            assert_eq!(trace.common_prefix(before), common);
+        }
+        *last = Some((text.to_owned(), trace));
+        Ok(ids)
+    });
+    let want = outcome(|| engine.encode_full(text));
+    tally.comparisons += 1;
+    tally.resumed += usize::from(resumed);
+    if got == want {
+        return None;
+    }
+    *last = None;
+    tally.differences += 1;
+    Some(format!(
+        "resumed, {text:?}\n  want {want:?}\n  got  {got:?}"
+    ))
+}
+
+fn common_prefix(a: &str, b: &str) -> usize {
+    let pairs = a.bytes().zip(b.bytes());
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
 /// Feeds a family of `texts` texts to an engine, in up to three namespaces.
 pub fn run(
     engine: &Engine,
@@ -102,14 +165,26 @@ pub fn run(
     let mut first = None;
     let mut family = Family::new(writer, &mut rng, size);
     let namespaces = rng.between(1, 3);
+    let mut last: [Last; 3] = Default::default();
     for _ in 0..texts {
         let text = family.next(&mut rng);
-        let namespace = rng.below(namespaces) as u64;
+        let at = rng.below(namespaces);
+        let namespace = at as u64;
         let difference = compare(engine, namespace, &text, &mut tally);
+        first = first.or(difference);
+        // In a namespace of its own, where nobody has left checkpoints of this text.
+        let difference = resume(
+            engine,
+            namespace + 3,
+            &text,
+            &mut last[at],
+            &mut rng,
+            &mut tally,
+        );
         first = first.or(difference);
         match rng.below(400) {
             0 => engine.clear(),
-            1 => engine.drop_namespace(namespace),
+            1 => engine.drop_namespace(namespace + 3 * rng.below(2) as u64),
             _ => {}
         }
     }

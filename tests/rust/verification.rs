@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use turntrie::cuts::Weakness;
-use turntrie::engine::Engine;
+use turntrie::engine::{Encoded, Engine};
 use turntrie::sampler::EVERY;
 use turntrie::verify::{FAULT_MARK, Fault, Verified};
 
@@ -37,7 +37,7 @@ fn a_broken_cut_fails_the_self_check() {
         let verified = Verified::new(engine).expect(name);
         assert!(!verified.verification().incremental, "{name}");
         let text = "plain text";
-        let encoded = verified.encode(0, text).expect(name);
+        let encoded = Encoded::from(verified.trace(0, text).expect(name));
         let full = verified.engine().encode_full(text).expect(name);
         assert_eq!((encoded.ids, encoded.kept), (full, 0), "{name}");
     }
@@ -55,8 +55,8 @@ fn the_id_oracle_finds_faults_within_the_stated_number_of_calls() {
         for turn in 0..2 * EVERY {
             text.push_str(&format!("<|im_start|>turn {turn} {FAULT_MARK}<|im_end|>\n"));
             text.push_str(&"filler ".repeat(60));
-            let encoded = verified.encode(0, &text).expect("ids");
-            verified.observe(&text, &encoded.ids);
+            let trace = verified.trace(0, &text).expect("ids");
+            verified.observe(|| (text.clone(), trace.ids_from(0)));
         }
         let deadline = Instant::now() + Duration::from_secs(30);
         while verified.verification().incremental && Instant::now() < deadline {
