@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 import replays
-from replays import ROWS, Turn, chosen, turns
+from replays import ROWS, Turn, chosen, settle, turns
 
 LENGTHS = (10, 50, 100, 200)
 """Numbers of turns of the episodes whose cost is summed up."""
@@ -76,6 +76,7 @@ _SERIES = ("reference", "ours", "tokens", "kept", "new", "reference_cpu", "ours_
 
 def _timed(route: Any, turn: Turn) -> tuple[float, float, Any]:
     """Milliseconds of wall clock, CPU seconds of the process, and the result of one call."""
+    settle()
     cpu, wall = time.process_time(), time.perf_counter()
     result = route(turn.messages, turn.new, turn.tools)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -98,6 +98,11 @@ impl Messages {
         self.list.iter()
     }
 
+    /// The message at a place.
+    pub fn get(&self, at: usize) -> Option<&Message> {
+        self.list.get(at)
+    }
+
     /// The messages from a place on.
     pub fn skip(&self, count: usize) -> impl Iterator<Item = &Message> {
         let count = count.min(self.list.len());

@@ -175,13 +175,8 @@ pub fn keys(messages: &Messages, variables: &Variables, words: &Words, known: us
     let context = variables.shape(words);
     let known = known.min(messages.len());
     let mut keys = Vec::with_capacity(2 * (messages.len() - known) + 1);
-    let mut before = match known.checked_sub(1) {
-        Some(last) => messages
-            .skip(last)
-            .next()
-            .map_or(0, |m| m.shape(words).role),
-        None => 0,
-    };
+    let last = known.checked_sub(1).and_then(|last| messages.get(last));
+    let mut before = last.map_or(0, |message| message.shape(words).role);
     for message in messages.skip(known) {
         let MessageShape { structure, role } = message.shape(words);
         keys.push(pair(context, structure, 0));

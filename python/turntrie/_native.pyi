@@ -109,6 +109,7 @@ class Engine:
         clock: dict[str, str],
         rules: int,
         namespace: int,
+        previous: Prompt | None = None,
     ) -> Prompt: ...
     def masked(
         self,

@@ -203,7 +203,7 @@ impl Conversation {
             }
             // What comes behind a message that is another one is moved over if it is the same.
             let message = match known.filter(|source| source.is_unchanged(dict)) {
-                Some(_) => self.converted.messages().skip(at).next().cloned(),
+                Some(_) => self.converted.messages().get(at).cloned(),
                 None => None,
             };
             let message = match message {
