@@ -12,7 +12,7 @@ The rules, which every figure follows:
   turntrie made them itself.
 
 The input is a generated conversation on the package's own tokenizer. With TURNTRIE_MODELS and TURNTRIE_CONVERSATIONS
-set, it is the model `qwen3` and the recorded coding conversation of 200 turns.
+set, it is the model `qwen3` and a recorded coding conversation.
 """
 
 import os
@@ -64,8 +64,9 @@ def chosen(turns: int = TURNS) -> Input:
         return generated(turns)
     model = Path(models) / "qwen3"
     found = recordings.read(Path(folder) / "long_chained.jsonl.xz")
-    recording = next(r for r in found if r.name.startswith("long/coding/turns200/"))
-    recording = recording.first(turns)
+    # They are there in several lengths, the shorter ones first.
+    coding = (r for r in found if r.name.startswith("long/coding/"))
+    recording = next(r for r in coding if len(r.asks()) >= max(turns, TURNS)).first(turns)
     return Input(
         f"recorded coding conversation, {model.name}", model, recording.spelled(spelling(load(model), recording))
     )

@@ -104,12 +104,12 @@ def slope(points: list[tuple[int, float]]) -> float:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Runs all replays, rows interleaved, and returns the series of each."""
-    series: dict[str, list[dict[str, Any]]] = {row: [] for row in ROWS}
+    series: dict[str, list[dict[str, Any]]] = {row: [] for row in options.row or ROWS}
     for number in range(options.replays):
-        for row in ROWS:
+        for row, runs in series.items():
             if sys.stderr.isatty():
                 print(f"\r\x1b[Kreplay {number + 1} of {options.replays}: {row}", end="", file=sys.stderr, flush=True)
-            series[row].append(_child(row, options, every_turn=row == "list"))
+            runs.append(_child(row, options, every_turn=row == "list" and not options.no_episode))
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     return series
@@ -123,11 +123,10 @@ def _over(runs: list[dict[str, Any]], key: str) -> list[float]:
 def show(series: dict[str, Any], options: argparse.Namespace) -> None:
     """Prints the tables."""
     first, last = options.turns - options.window + 1, options.turns
-    array = series["array"]
-    print(
-        f"{series['list'][0]['input']}; {median(_over(series['list'], 'tokens')):,.0f} tokens at turns {first}-{last}"
-    )
-    print(f"delta {median(_over(array, 'new')):,.0f} tokens, kept {median(_over(array, 'kept')):,.0f} (medians)")
+    runs = [run for row in series.values() for run in row]
+    print(f"{runs[0]['input']}; {median(_over(runs, 'tokens')):,.0f} tokens at turns {first}-{last}")
+    if _over(runs, "new"):
+        print(f"delta {median(_over(runs, 'new')):,.0f} tokens, kept {median(_over(runs, 'kept')):,.0f} (medians)")
     print(f"{environment()}\n")
     print(f"warm call: first call of a turn, median over turns {first}-{last} of {options.replays} replays")
     print(f"{'':22}{'HF ms':>10}{'turntrie ms':>14}{'replay medians':>18}{'ratio':>9}")
@@ -136,6 +135,8 @@ def show(series: dict[str, Any], options: argparse.Namespace) -> None:
         spread = sorted(median(run["ours"]) for run in runs)
         extent = f"{spread[0]:.2f}-{spread[-1]:.2f}"
         print(f"{row:22}{reference:>10.1f}{ours:>14.3f}{extent:>18}{reference / ours:>8.1f}x")
+    if options.no_episode or "list" not in series:
+        return
     print(f"\nwhole episode, list call: CPU seconds, median of {options.replays} replays")
     print(f"{'turns':>8}{'HF s':>12}{'turntrie s':>14}{'ratio':>9}")
     points: dict[str, list[tuple[int, float]]] = {"reference_cpu": [], "ours_cpu": []}
@@ -168,6 +169,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=replays.TURNS)
     parser.add_argument("--window", type=int, default=replays.WINDOW)
     parser.add_argument("--replays", type=int, default=replays.REPLAYS)
+    parser.add_argument("--row", action="append", choices=ROWS, help="only these rows; all by default")
+    parser.add_argument("--no-episode", action="store_true", help="leave out the table of whole episodes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measured value there, too")
     parser.add_argument("--child", choices=ROWS, help=argparse.SUPPRESS)
     parser.add_argument("--every-turn", action="store_true", help=argparse.SUPPRESS)
