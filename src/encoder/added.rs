@@ -11,6 +11,7 @@
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, Match, MatchKind, StartKind};
 
 use super::Refusal;
+use super::bytes::BytePairs;
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,43 +29,48 @@ pub(super) struct AddedTokens {
     tokens: Vec<Token>,
 }
 
-/// The pairs of bytes that tokens begin with, a bit for each; a token of one byte begins with any pair
-/// that begins with it.
-struct Begins(Box<[[u64; 4]; 256]>);
+/// The pairs of bytes that tokens begin with; a token of one byte begins with any pair that begins
+/// with it.
+struct Begins(BytePairs);
 
 impl Begins {
     /// None if the automaton's own filter is better.
     fn of(contents: &[&str]) -> Option<Self> {
         /// With more first bytes than this the automaton has no filter.
         const FILTERED: usize = 3;
-        let mut begins = Begins(Box::new([[0; 4]; 256]));
+        let mut begins = BytePairs::new();
         for content in contents {
             match *content.as_bytes() {
                 [] => {}
-                [only] => begins.0[usize::from(only)] = [u64::MAX; 4],
-                [first, second, ..] => {
-                    let row: &mut [u64; 4] = &mut begins.0[usize::from(first)];
-                    row[usize::from(second) / 64] |= 1 << (second % 64);
-                }
+                [only] => begins.insert_all(only),
+                [first, second, ..] => begins.insert(first, second),
             }
         }
-        let firsts = begins.0.iter().filter(|row| **row != [0; 4]).count();
-        (firsts > FILTERED).then_some(begins)
+        (begins.firsts() > FILTERED).then_some(Begins(begins))
     }
 
-    /// The first place in `bytes` where a token may begin.
+    /// The first result of `ask` among those for the places from `from` on where a token may begin.
     #[inline]
-    fn find(&self, bytes: &[u8]) -> Option<usize> {
-        let begin = |first: u8, second: u8| {
-            let row = &self.0[usize::from(first)];
-            row[usize::from(second) / 64] >> (second % 64) & 1 == 1
-        };
-        let pairs = bytes.windows(2).position(|pair| begin(pair[0], pair[1]));
+    fn find<T>(
+        &self,
+        bytes: &[u8],
+        mut from: usize,
+        mut ask: impl FnMut(usize) -> Option<T>,
+    ) -> Option<T> {
+        let last = bytes.len().checked_sub(1).filter(|last| from <= *last)?;
+        while from < last {
+            let mut mask = self.0.mask(&bytes[from..]);
+            while mask != 0 {
+                let found = ask(from + mask.trailing_zeros() as usize);
+                if found.is_some() {
+                    return found;
+                }
+                mask &= mask - 1;
+            }
+            from += BytePairs::BLOCK;
+        }
         // The last byte may be a token of one byte, which any second byte stands for.
-        pairs.or_else(|| {
-            let last = bytes.len().checked_sub(1)?;
-            begin(bytes[last], 0).then_some(last)
-        })
+        self.0.contains(bytes[last], 0).then(|| ask(last)).flatten()
     }
 }
 
@@ -106,17 +112,13 @@ impl AddedTokens {
     }
 
     /// The first match from `from` on, the longest of those that begin there.
-    fn find(&self, text: &str, mut from: usize) -> Option<Match> {
-        let Some(begins) = &self.begins else {
-            return self.automaton.find(Input::new(text).range(from..));
-        };
-        loop {
-            from += begins.find(&text.as_bytes()[from..])?;
-            let here = Input::new(text).range(from..).anchored(Anchored::Yes);
-            if let Some(found) = self.automaton.find(here) {
-                return Some(found);
-            }
-            from += 1;
+    fn find(&self, text: &str, from: usize) -> Option<Match> {
+        match &self.begins {
+            None => self.automaton.find(Input::new(text).range(from..)),
+            Some(begins) => begins.find(text.as_bytes(), from, |at| {
+                let here = Input::new(text).range(at..).anchored(Anchored::Yes);
+                self.automaton.find(here)
+            }),
         }
     }
 

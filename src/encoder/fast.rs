@@ -55,12 +55,16 @@ enum Words {
     Whole(Space),
 }
 
-/// What `Metaspace` does to a piece.
+/// What `Metaspace`, or a normalizer to the same end, does to the spaces of a piece.
+///
+/// Where they become U+2581, no piece has one afterwards, so it is all the same which of the two
+/// characters stands for both. Here it is the space: text and vocabulary are spelled with it, no
+/// character of an ordinary text changes, and nothing is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Space {
-    /// There is no `Metaspace`.
+    /// Nothing.
     Kept,
-    /// Spaces become U+2581.
+    /// They become U+2581.
     Replaced,
     /// And one is put in front of the piece, if it has none.
     Prepended,
@@ -68,7 +72,8 @@ enum Space {
     PrependedFirst,
 }
 
-const SPACE: char = '\u{2581}';
+/// What a space becomes.
+pub(super) const SPACE: char = '\u{2581}';
 
 /// Where a piece of plain text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +117,7 @@ impl FastEncoder {
         if !matches!(tokenizer.get_model(), ModelWrapper::BPE(_)) {
             return Err(Refusal::new("the model is not a BPE".into()));
         }
-        let normalizer = Normalizer::new(tokenizer.get_normalizer());
+        let mut normalizer = Normalizer::new(tokenizer.get_normalizer());
         let stages = Stages::of(tokenizer, &normalizer)?;
         let (raw, normalized, late) = added_tokens(tokenizer, &normalizer)?;
         let backend: Backend = serde_json::from_str(json)
@@ -121,7 +126,18 @@ impl FastEncoder {
             Stages::Bytes(splitters) => {
                 (Words::Split(splitters.into()), backend.model.byte_level()?)
             }
-            Stages::Characters(space) => (Words::Whole(space), backend.model.characters()?),
+            Stages::Characters(mut space) => {
+                let early = normalizer.before_writing(" ", &SPACE.to_string());
+                if early.is_some() && space == Space::Kept {
+                    space = Space::Replaced;
+                }
+                // Normalized added tokens are searched for in what the last step writes.
+                if let (Some(early), None) = (early, &normalized) {
+                    normalizer = early;
+                }
+                let bpe = backend.model.characters(space != Space::Kept)?;
+                (Words::Whole(space), bpe)
+            }
         };
         Ok(FastEncoder {
             raw,
@@ -186,7 +202,7 @@ impl FastEncoder {
                         .into_owned();
                     match space {
                         Space::Kept => text,
-                        _ => text.replace(' ', &SPACE.to_string()),
+                        _ => spaced(&text, false).into_owned(),
                     }
                 };
                 let ends: Vec<(Option<char>, Option<char>)> = (0..128_u8)
@@ -273,22 +289,10 @@ impl FastEncoder {
                     Space::Prepended => place != Place::Rest,
                     Space::PrependedFirst => place == Place::First,
                 };
-                let mut spaced = String::new();
-                let text = if *space == Space::Kept {
-                    text
-                } else {
-                    if prepend && !text.starts_with([' ', SPACE]) {
-                        spaced.push(SPACE);
-                    }
-                    for (i, part) in text.split(' ').enumerate() {
-                        if i > 0 {
-                            spaced.push(SPACE);
-                        }
-                        spaced.push_str(part);
-                    }
-                    &spaced
-                };
-                self.bpe.encode_parts(text, scratch, out);
+                match space {
+                    Space::Kept => self.bpe.encode_parts(text, scratch, out),
+                    _ => self.bpe.encode_parts(&spaced(text, prepend), scratch, out),
+                }
             }
         }
     }
@@ -318,6 +322,17 @@ impl FastEncoder {
         {
             pool.push(scratch);
         }
+    }
+}
+
+/// The text spelled with spaces; with one in front, if it is to have one there.
+fn spaced(text: &str, prepend: bool) -> Cow<'_, str> {
+    let prepend = prepend && !text.starts_with([' ', SPACE]);
+    match (prepend, text.contains(SPACE)) {
+        (false, false) => Cow::Borrowed(text),
+        (true, false) => Cow::Owned(format!(" {text}")),
+        (false, true) => Cow::Owned(text.replace(SPACE, " ")),
+        (true, true) => Cow::Owned(format!(" {text}").replace(SPACE, " ")),
     }
 }
 

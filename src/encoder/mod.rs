@@ -10,6 +10,7 @@
 
 mod added;
 mod bpe;
+mod bytes;
 mod fast;
 mod hf;
 mod normalizer;

@@ -15,6 +15,7 @@ pub(super) struct Normalizer {
     steps: Option<Vec<Step>>,
 }
 
+#[derive(Clone)]
 enum Step {
     Nfc(tokenizers::normalizers::NFC),
     Prepend(String),
@@ -41,6 +42,28 @@ impl Normalizer {
             wrapper: wrapper.cloned(),
             steps: known.then_some(steps),
         }
+    }
+
+    /// A normalizer for those who do not tell `to` from `from`, if the last step of this one writes
+    /// the one for the other: without that step.
+    pub(super) fn before_writing(&self, from: &str, to: &str) -> Option<Normalizer> {
+        let (last, before) = self.steps.as_ref()?.split_last()?;
+        if !matches!(last, Step::Replace(a, b) if a == from && b == to) {
+            return None;
+        }
+        let mut steps = before.to_vec();
+        // What is put in front is seen by no other step: it may be spelled either way.
+        if steps.iter().all(|step| matches!(step, Step::Prepend(_))) {
+            for step in &mut steps {
+                if let Step::Prepend(head) = step {
+                    *head = head.replace(to, from);
+                }
+            }
+        }
+        Some(Normalizer {
+            wrapper: None,
+            steps: Some(steps),
+        })
     }
 
     /// Whether every text is left as it is.
@@ -216,6 +239,41 @@ mod tests {
         }
         for pair in ["가\u{11a8}", "e\u{301}", "か\u{3099}"] {
             assert!(!pair.chars().all(stays), "{pair}");
+        }
+    }
+
+    #[test]
+    fn without_its_last_step_it_writes_the_same_but_for_spaces() {
+        let mark = r#"{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}"#;
+        for (before, known) in [
+            ("", true),
+            (r#"{"type": "Prepend", "prepend": "▁"},"#, true),
+            (
+                r#"{"type": "Prepend", "prepend": "▁ x"}, {"type": "NFC"},"#,
+                true,
+            ),
+            (
+                r#"{"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "_"},"#,
+                true,
+            ),
+            (r#"{"type": "Lowercase"},"#, false),
+        ] {
+            let json = format!(r#"{{"type": "Sequence", "normalizers": [{before} {mark}]}}"#);
+            let wrapper: tokenizers::NormalizerWrapper = serde_json::from_str(&json).expect(&json);
+            let whole = Normalizer::new(Some(&wrapper));
+            assert!(whole.before_writing("▁", " ").is_none());
+            let early = whole.before_writing(" ", "▁");
+            assert_eq!(early.is_some(), known, "{json}");
+            let Some(early) = early else { continue };
+            for text in ["", " ", "a  b", "▁a ▁", "É e\u{301} 漢字", "A\nB "] {
+                let spaced = early.apply(text).replace('▁', " ");
+                assert_eq!(
+                    spaced,
+                    whole.apply(text).replace('▁', " "),
+                    "{json} {text:?}"
+                );
+            }
         }
     }
 

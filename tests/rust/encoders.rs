@@ -219,3 +219,38 @@ fn a_piece_that_the_normalizer_empties_is_dropped() {
         }
     }
 }
+
+#[test]
+fn tokens_with_spaces_are_out_of_reach_where_spaces_are_marked() {
+    for name in ["Metaspace always", "Metaspace never", "Prepend, Replace"] {
+        let mut value: Value = serde_json::from_str(&zoo::named(name).json).expect("JSON");
+        let model = &mut value["model"];
+        let tokens = model["vocab"].as_object_mut().expect("tokens");
+        let next = tokens.len();
+        // They look like those with U+2581, which come first and last in the table.
+        for (token, id) in [" ", " t", " a", "a "].into_iter().zip(next..) {
+            tokens.insert(token.to_owned(), id.into());
+        }
+        let merges = model["merges"].as_array_mut().expect("merges");
+        merges.insert(0, json!([" ", "t"]));
+        merges.push(json!([" ", "a"]));
+        merges.push(json!(["a", " "]));
+        let encoders = Encoders::from_json(&value.to_string()).expect(name);
+        assert!(encoders.fast().is_ok(), "{name}");
+        let contents = zoo::contents(&value.to_string().parse().expect(name));
+        let taken = compare(name, &encoders, &Writer::new(&contents), 4, 500);
+        assert!(taken > 250, "{name}: {taken}");
+
+        let tokens = value["model"]["vocab"].as_object_mut().expect("tokens");
+        let id = tokens.remove("\u{2581}").expect("a token");
+        tokens.insert("out of the way".to_owned(), id);
+        value["model"]["merges"] = json!([]);
+        let encoders = Encoders::from_json(&value.to_string()).expect(name);
+        let why = encoders.fast().err().map(ToString::to_string);
+        assert_eq!(
+            why.as_deref(),
+            Some("the vocabulary has no U+2581"),
+            "{name}"
+        );
+    }
+}

@@ -13,10 +13,12 @@
 //! in CJK falls into parts of two characters or so, which are met again and again where the whole runs
 //! never are; in vocabularies of characters (sentencepiece), a text falls into words.
 
+use crate::encoder::bytes::BytePairs;
+
 /// Pairs of neighbours in the results of merges.
 pub(in crate::encoder) struct Joins {
     /// By the byte before a place and the one behind it: pairs of ASCII, and pairs of parts.
-    bytes: Box<[[u64; 4]; 256]>,
+    bytes: BytePairs,
     /// A bit for the hash of each pair of whole characters.
     pairs: Box<[u64]>,
     shift: u32,
@@ -28,7 +30,7 @@ const BITS_PER_PAIR: usize = 32;
 impl Joins {
     /// The neighbours in these results, given as bytes.
     pub(super) fn new<'t>(results: impl Iterator<Item = &'t [u8]>) -> Self {
-        let mut bytes = Box::new([[0; 4]; 256]);
+        let mut bytes = BytePairs::new();
         let mut pairs = Vec::new();
         for result in results {
             for (before, behind) in neighbours(result) {
@@ -36,11 +38,7 @@ impl Joins {
                     (Part::Whole(a), Part::Whole(c)) if !(a.is_ascii() && c.is_ascii()) => {
                         pairs.push((a, c));
                     }
-                    _ => {
-                        let [a, c] = [before.last(), behind.first()].map(usize::from);
-                        let row: &mut [u64; 4] = &mut bytes[a];
-                        row[c / 64] |= 1 << (c % 64);
-                    }
+                    _ => bytes.insert(before.last(), behind.first()),
                 }
             }
         }
@@ -63,18 +61,47 @@ impl Joins {
     #[inline]
     pub(in crate::encoder) fn split(&self, text: &str, mut part: impl FnMut(usize, usize)) {
         let bytes = text.as_bytes();
-        let mut chars = text.char_indices();
-        let Some((mut start, mut before)) = chars.next() else {
-            return;
-        };
-        for (at, c) in chars {
-            if !self.joined(bytes[at - 1], before, bytes[at], c) {
-                part(start, at);
-                start = at;
+        let mut start = 0;
+        let mut from = 0;
+        while from + 1 < bytes.len() {
+            let block = &bytes[from..bytes.len().min(from + BytePairs::BLOCK + 1)];
+            let mut apart = if block.is_ascii() {
+                !self.bytes.mask(block) & (u64::MAX >> (BytePairs::BLOCK + 1 - block.len()))
+            } else {
+                self.apart(text, from, block.len() - 1)
+            };
+            while apart != 0 {
+                let place = from + 1 + apart.trailing_zeros() as usize;
+                part(start, place);
+                start = place;
+                apart &= apart - 1;
             }
+            from += BytePairs::BLOCK;
+        }
+        if start < bytes.len() {
+            part(start, bytes.len());
+        }
+    }
+
+    /// A bit for each of the `count` places behind `from` that no merge reaches over, bit 0 for the one
+    /// at `from + 1`. Inside of a character there is no place.
+    fn apart(&self, text: &str, from: usize, count: usize) -> u64 {
+        let bytes = text.as_bytes();
+        let Some(first) = (from + 1..=from + count).find(|&at| text.is_char_boundary(at)) else {
+            return 0;
+        };
+        let mut before = text[..first].chars().next_back().unwrap_or_default();
+        let mut apart = 0;
+        for (offset, c) in text[first..].char_indices() {
+            let at = first + offset;
+            if at > from + count {
+                break;
+            }
+            let joined = self.joined(bytes[at - 1], before, bytes[at], c);
+            apart |= u64::from(!joined) << (at - from - 1);
             before = c;
         }
-        part(start, text.len());
+        apart
     }
 
     /// Whether no merge joins these two where they stand side by side.
@@ -87,8 +114,7 @@ impl Joins {
     /// begins with `first`.
     #[inline]
     fn joined(&self, last: u8, before: char, first: u8, behind: char) -> bool {
-        let row = &self.bytes[usize::from(last)];
-        if row[usize::from(first) / 64] >> (first % 64) & 1 == 1 {
+        if self.bytes.contains(last, first) {
             return true;
         }
         if last < 128 && first < 128 {
@@ -105,7 +131,7 @@ impl Joins {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.bytes) + size_of_val(&*self.pairs)
+        self.bytes.bytes() + size_of_val(&*self.pairs)
     }
 }
 
@@ -184,6 +210,40 @@ mod tests {
         let expected = ["\u{2581}ab", "\u{2581}a", "é", "b", "bé", "a", "a"];
         assert_eq!(parts(&tokens, text), expected);
         assert_eq!(parts(&tokens, ""), [""; 0]);
+    }
+
+    #[test]
+    fn long_texts_part_where_short_ones_do() {
+        let joins = Joins::new(["ab", "a ", "é漢", "👩b"].map(str::as_bytes).into_iter());
+        let characters = ['a', 'b', ' ', 'é', '漢', '👩'];
+        let mut state = 5_u32;
+        for length in 0..400 {
+            let ascii = length % 2 * 3;
+            let text: String = (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    characters[(state >> 16) as usize % (6 - ascii)]
+                })
+                .collect();
+            let mut want = Vec::new();
+            let mut before = None;
+            for (at, c) in text.char_indices() {
+                if before.is_none_or(|before| joins.are_apart(before, c)) {
+                    want.push(at);
+                }
+                before = Some(c);
+            }
+            let mut starts = Vec::new();
+            let mut end = 0;
+            joins.split(&text, |a, b| {
+                assert_eq!(a, end);
+                assert!(a < b);
+                starts.push(a);
+                end = b;
+            });
+            assert_eq!(end, text.len());
+            assert_eq!(starts, want, "{text:?}");
+        }
     }
 
     #[test]

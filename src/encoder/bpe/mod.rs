@@ -24,6 +24,7 @@ mod words;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::mem;
 
 use characters::Characters;
 use joins::Joins;
@@ -34,6 +35,7 @@ use words::{FewIds, Key, Memory, Recent, Tokens};
 /// A vocabulary with its merges.
 pub(super) struct Bpe {
     symbols: Symbols,
+    ascii: Box<Ascii>,
     pairs: Pairs,
     tokens: Tokens,
     joins: Joins,
@@ -44,16 +46,19 @@ pub(super) struct Bpe {
 /// What a word starts as.
 enum Symbols {
     /// One token per byte.
-    Bytes {
-        bytes: Box<[u32; 256]>,
-        /// Ranks of pairs of ASCII characters.
-        ascii: Box<[u32; ASCII * ASCII]>,
-    },
+    Bytes(Box<[u32; 256]>),
     /// One token per character, or one per byte of a character that has none.
     Characters {
         tokens: Characters,
         bytes: Box<[u32; 256]>,
     },
+}
+
+/// What words of ASCII characters start as, each of which is one symbol in every vocabulary.
+struct Ascii {
+    symbols: [u32; ASCII],
+    /// Ranks of pairs.
+    ranks: [u32; ASCII * ASCII],
 }
 
 const ASCII: usize = 128;
@@ -62,12 +67,25 @@ const ASCII: usize = 128;
 pub(super) struct Scratch {
     recent: Recent,
     memory: Memory,
+    asked: Vec<Asked>,
     short: Box<Short>,
     ids: Vec<u32>,
     ranks: Vec<u32>,
     links: Vec<Link>,
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
+
+/// A part of a word that is about to be looked up.
+#[derive(Clone, Copy)]
+struct Asked {
+    start: usize,
+    end: usize,
+    /// With its hash, if it is short enough.
+    key: Option<(Key, u64)>,
+}
+
+/// So many parts are asked for before the first is looked up: memory far away is waited for once.
+const AHEAD: usize = 16;
 
 /// Up to so many symbols the lowest rank is found by looking at all of them.
 const SHORT: usize = 64;
@@ -100,6 +118,7 @@ impl Scratch {
         Scratch {
             recent: Recent::new(),
             memory: Memory::new(),
+            asked: Vec::with_capacity(AHEAD),
             short: Box::new(Short {
                 symbols: [0; SHORT],
                 merges: [NO_MERGE; SHORT],
@@ -125,13 +144,13 @@ impl Scratch {
 
 impl Short {
     /// Takes up to [`SHORT`] bytes of ASCII.
-    fn start_ascii(&mut self, word: &[u8], bytes: &[u32; 256], ranks: &[u32; ASCII * ASCII]) {
+    fn start_ascii(&mut self, word: &[u8], ascii: &Ascii) {
         for (symbol, byte) in self.symbols.iter_mut().zip(word) {
-            *symbol = bytes[usize::from(*byte)];
+            *symbol = ascii.symbols[usize::from(*byte) % ASCII];
         }
         for ((merge, place), pair) in self.merges.iter_mut().zip(0..).zip(word.windows(2)) {
             let [a, b] = [pair[0], pair[1]].map(|byte| usize::from(byte) % ASCII);
-            *merge = merge_at(ranks[a * ASCII + b], place);
+            *merge = merge_at(ascii.ranks[a * ASCII + b], place);
         }
     }
 
@@ -164,13 +183,7 @@ impl Bpe {
         tokens: Vec<(Box<str>, u32)>,
         whole: bool,
     ) -> Self {
-        let pairs = Pairs::new(rules);
-        let mut ascii = Box::new([NO_RANK; ASCII * ASCII]);
-        for (at, rank) in ascii.iter_mut().enumerate() {
-            *rank = pairs.rank(bytes[at / ASCII], bytes[at % ASCII]);
-        }
-        let symbols = Symbols::Bytes { bytes, ascii };
-        Self::of(symbols, pairs, joins, tokens, whole)
+        Self::of(Symbols::Bytes(bytes), rules, joins, tokens, whole)
     }
 
     /// Words are given as characters.
@@ -182,18 +195,35 @@ impl Bpe {
         words: Vec<(Box<str>, u32)>,
     ) -> Self {
         let symbols = Symbols::Characters { tokens, bytes };
-        Self::of(symbols, Pairs::new(rules), joins, words, false)
+        Self::of(symbols, rules, joins, words, false)
     }
 
     fn of(
         symbols: Symbols,
-        pairs: Pairs,
+        rules: Vec<Rule>,
         joins: Joins,
         tokens: Vec<(Box<str>, u32)>,
         whole: bool,
     ) -> Self {
+        let pairs = Pairs::new(&rules);
+        let mut ascii = Box::new(Ascii {
+            symbols: [0; ASCII],
+            ranks: [NO_RANK; ASCII * ASCII],
+        });
+        for (symbol, byte) in ascii.symbols.iter_mut().zip(0_u8..) {
+            *symbol = match &symbols {
+                Symbols::Bytes(bytes) => bytes[usize::from(byte)],
+                Symbols::Characters { tokens, bytes } => {
+                    tokens.get(byte.into()).unwrap_or(bytes[usize::from(byte)])
+                }
+            };
+        }
+        for (at, rank) in ascii.ranks.iter_mut().enumerate() {
+            *rank = pairs.rank(ascii.symbols[at / ASCII], ascii.symbols[at % ASCII]);
+        }
         let mut bpe = Bpe {
             symbols,
+            ascii,
             pairs,
             tokens: Tokens::new(Vec::new()),
             joins,
@@ -212,10 +242,14 @@ impl Bpe {
     /// Bytes that the tables take.
     pub(super) fn bytes(&self) -> usize {
         let symbols = match &self.symbols {
-            Symbols::Bytes { bytes, ascii } => size_of_val(&**bytes) + size_of_val(&**ascii),
+            Symbols::Bytes(bytes) => size_of_val(&**bytes),
             Symbols::Characters { tokens, bytes } => size_of_val(&**bytes) + tokens.bytes(),
         };
-        symbols + self.pairs.bytes() + self.tokens.bytes() + self.joins.bytes()
+        symbols
+            + size_of_val(&*self.ascii)
+            + self.pairs.bytes()
+            + self.tokens.bytes()
+            + self.joins.bytes()
     }
 
     /// Appends the ids of a text that is one word, taken apart.
@@ -295,26 +329,48 @@ impl Bpe {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) {
+        let mut asked = mem::take(&mut scratch.asked);
         self.joins.split(&text[start..end], |a, b| {
-            let (a, b) = (start + a, start + b);
-            let Some(key) = Key::of(text.as_bytes(), a, b) else {
-                return self.remembered(&text[a..b], scratch, out);
-            };
-            // Where a word that is a token needs no rule, a part that looks the same is another thing.
-            let key = if self.whole { key.of_part() } else { key };
-            let hash = key.hash();
-            if let Some(ids) = scratch.recent.get(key, hash) {
-                return ids.append(out);
-            }
-            let before = out.len();
-            match self.tokens.get(key, hash) {
-                Some(id) => out.push(id),
-                None => out.extend_from_slice(self.by_rule(&text[a..b], scratch)),
-            }
-            if let Some(few) = FewIds::of(&out[before..]) {
-                scratch.recent.put(key, hash, few);
+            let (start, end) = (start + a, start + b);
+            let key = Key::of(text.as_bytes(), start, end).map(|key| {
+                // Where a word that is a token needs no rule, a part that looks the same is another thing.
+                let key = if self.whole { key.of_part() } else { key };
+                let hash = key.hash();
+                scratch.recent.ask_ahead(hash);
+                self.tokens.ask_ahead(hash);
+                (key, hash)
+            });
+            asked.push(Asked { start, end, key });
+            if asked.len() == AHEAD {
+                for part in asked.drain(..) {
+                    self.part(text, part, scratch, out);
+                }
             }
         });
+        for part in asked.drain(..) {
+            self.part(text, part, scratch, out);
+        }
+        scratch.asked = asked;
+    }
+
+    /// Appends the ids of a part that was asked for.
+    #[inline]
+    fn part(&self, text: &str, part: Asked, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let word = &text[part.start..part.end];
+        let Some((key, hash)) = part.key else {
+            return self.remembered(word, scratch, out);
+        };
+        if let Some(ids) = scratch.recent.get(key, hash) {
+            return ids.append(out);
+        }
+        let before = out.len();
+        match self.tokens.get(key, hash) {
+            Some(id) => out.push(id),
+            None => out.extend_from_slice(self.by_rule(word, scratch)),
+        }
+        if let Some(few) = FewIds::of(&out[before..]) {
+            scratch.recent.put(key, hash, few);
+        }
     }
 
     /// Appends the ids that the rule gives a word without a key.
@@ -332,23 +388,20 @@ impl Bpe {
     /// The ids that the rule gives a word.
     fn by_rule<'s>(&self, word: &str, scratch: &'s mut Scratch) -> &'s [u32] {
         scratch.ids.clear();
-        match &self.symbols {
-            Symbols::Bytes { bytes, ascii } if word.len() <= SHORT && word.is_ascii() => {
-                scratch.short.start_ascii(word.as_bytes(), bytes, ascii);
-                self.merge_short(&mut scratch.short, word.len(), &mut scratch.ids);
+        if word.len() <= SHORT && word.is_ascii() {
+            scratch.short.start_ascii(word.as_bytes(), &self.ascii);
+            self.merge_short(&mut scratch.short, word.len(), &mut scratch.ids);
+            return &scratch.ids;
+        }
+        self.start(word, &mut scratch.ids);
+        match scratch.ids.len() {
+            0 | 1 => {}
+            count @ 2..=SHORT => {
+                scratch.short.start(&scratch.ids, &self.pairs);
+                scratch.ids.clear();
+                self.merge_short(&mut scratch.short, count, &mut scratch.ids);
             }
-            _ => {
-                self.start(word, &mut scratch.ids);
-                match scratch.ids.len() {
-                    0 | 1 => {}
-                    count @ 2..=SHORT => {
-                        scratch.short.start(&scratch.ids, &self.pairs);
-                        scratch.ids.clear();
-                        self.merge_short(&mut scratch.short, count, &mut scratch.ids);
-                    }
-                    _ => self.merge_long(scratch),
-                }
-            }
+            _ => self.merge_long(scratch),
         }
         &scratch.ids
     }
@@ -356,7 +409,7 @@ impl Bpe {
     /// The symbols that a word starts as.
     fn start(&self, word: &str, ids: &mut Vec<u32>) {
         match &self.symbols {
-            Symbols::Bytes { bytes, .. } => {
+            Symbols::Bytes(bytes) => {
                 ids.extend(word.bytes().map(|byte| bytes[usize::from(byte)]));
             }
             Symbols::Characters { tokens, bytes } => {

@@ -17,9 +17,10 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use super::Bpe;
 use super::characters::Characters;
 use super::joins::Joins;
-use super::pairs::{MOST_MERGES, Rule};
-use super::words::{MOST_IDS, WordHasher};
+use super::pairs::{MOST_MERGES, MOST_SYMBOLS, Rule};
+use super::words::WordHasher;
 use crate::encoder::Refusal;
+use crate::encoder::fast::SPACE;
 
 /// The model of a backend, as its JSON spells it.
 #[derive(Deserialize)]
@@ -89,8 +90,9 @@ impl<'j> Model<'j> {
         ))
     }
 
-    /// The model of a pipeline that hands over characters.
-    pub(in crate::encoder) fn characters(&self) -> Result<Bpe, Refusal> {
+    /// The model of a pipeline that hands over characters. With `spaced`, it writes U+2581 for each
+    /// space, and words are given with spaces for both.
+    pub(in crate::encoder) fn characters(&self, spaced: bool) -> Result<Bpe, Refusal> {
         self.check()?;
         if !self.byte_fallback {
             return Err(Refusal::new(
@@ -118,27 +120,32 @@ impl<'j> Model<'j> {
                 "a merge has a token that spells a byte".into(),
             ));
         }
-        let tokens = Characters::new(self.vocab.0.iter().filter_map(|(token, id)| {
-            let mut chars = token.chars();
+        if spaced && !ids.contains_key(SPACE.encode_utf8(&mut [0; 4]) as &str) {
+            return Err(Refusal::new("the vocabulary has no U+2581".into()));
+        }
+        let words = self.vocab.0.iter().filter_map(|(token, id)| {
+            let word: Box<str> = match &**token {
+                "" => return None,
+                // Out of reach.
+                token if spaced && token.contains(' ') => return None,
+                token if spaced => token.replace(SPACE, " ").into(),
+                token => token.into(),
+            };
+            Some((word, *id))
+        });
+        let words: Vec<(Box<str>, u32)> = words.collect();
+        let tokens = Characters::new(words.iter().filter_map(|(word, id)| {
+            let mut chars = word.chars();
             match (chars.next(), chars.next()) {
                 (Some(c), None) => Some((c, *id)),
                 _ => None,
             }
         }));
-        let words = self.vocab.0.iter();
-        let words = words.filter(|(token, _)| !token.is_empty());
         let joins = joins(
             &rules,
-            words.clone().map(|(token, id)| (token.as_bytes(), *id)),
+            words.iter().map(|(word, id)| (word.as_bytes(), *id)),
         );
-        let words = words.map(|(token, id)| (token.as_ref().into(), *id));
-        Ok(Bpe::of_characters(
-            tokens,
-            bytes,
-            rules,
-            joins,
-            words.collect(),
-        ))
+        Ok(Bpe::of_characters(tokens, bytes, rules, joins, words))
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -147,10 +154,10 @@ impl<'j> Model<'j> {
             Err(Refusal::new("the model drops merges at random".into()))
         } else if affix(&self.continuing_subword_prefix) || affix(&self.end_of_word_suffix) {
             Err(Refusal::new("the model marks parts of words".into()))
-        } else if self.vocab.0.len() >= MOST_IDS as usize
-            || self.vocab.0.iter().any(|(_, id)| *id >= MOST_IDS)
+        } else if self.vocab.0.len() >= MOST_SYMBOLS as usize
+            || self.vocab.0.iter().any(|(_, id)| *id >= MOST_SYMBOLS)
         {
-            Err(Refusal::new("the vocabulary has ids from 2^24 on".into()))
+            Err(Refusal::new("the vocabulary has ids from 2^21 on".into()))
         } else if self.merges.0.len() >= MOST_MERGES {
             Err(Refusal::new("the model has too many merges".into()))
         } else {

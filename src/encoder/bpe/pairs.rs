@@ -1,9 +1,8 @@
 //! Which two tokens merge, and into what.
 //!
-//! Most questions are answered "they do not", so that answer is the cheapest: a hash table with open
-//! addressing and four bytes a slot, small enough for a cache close to the core. A slot holds a rank
-//! and a few bits of the hash; only where those bits agree are the pair itself, kept by rank, looked
-//! at.
+//! A hash table with open addressing, of which a slot holds the pair itself and its rank in one number.
+//! Where memory is far away, as it is for whoever encodes a little now and then, each answer, yes or no,
+//! is one wait.
 //!
 //! Everything is read only once built, so the longest run of occupied slots, which bounds every
 //! search, is fixed by the vocabulary and not by the text.
@@ -21,32 +20,34 @@ pub(super) struct Rule {
 
 /// All merges by their pair of ids.
 pub(super) struct Pairs {
-    /// Rank plus one in the low bits, bits of the hash above; 0 if empty.
-    slots: Box<[u32]>,
+    /// Both ids, then the rank plus one; 0 if empty.
+    slots: Box<[u64]>,
     shift: u32,
-    /// By rank.
-    rules: Box<[Rule]>,
+    /// What becomes of a pair, by rank.
+    ids: Box<[u32]>,
 }
 
-const RANK_BITS: u32 = 21;
+const BITS: u32 = 21;
 /// A vocabulary with this many merges or more does not fit.
-pub(super) const MOST_MERGES: usize = (1 << RANK_BITS) - 1;
-const RANK: u32 = (1 << RANK_BITS) - 1;
+pub(super) const MOST_MERGES: usize = (1 << BITS) - 1;
+/// Ids from here on do not fit.
+pub(super) const MOST_SYMBOLS: u32 = 1 << BITS;
+const RANK: u64 = (1 << BITS) - 1;
 
 impl Pairs {
-    /// The table of fewer than [`MOST_MERGES`] rules by increasing rank; a pair that comes twice
-    /// counts the second time, as in the `tokenizers` crate.
-    pub(super) fn new(rules: Vec<Rule>) -> Self {
+    /// The table of fewer than [`MOST_MERGES`] rules by increasing rank, over ids below
+    /// [`MOST_SYMBOLS`]; a pair that comes twice counts the second time, as in the `tokenizers` crate.
+    pub(super) fn new(rules: &[Rule]) -> Self {
         let capacity = (rules.len() * 2).next_power_of_two().max(16);
         let mut pairs = Pairs {
             slots: vec![0; capacity].into(),
             shift: u64::BITS - capacity.trailing_zeros(),
-            rules: rules.into(),
+            ids: rules.iter().map(|rule| rule.id).collect(),
         };
-        for rank in 0..pairs.rules.len() {
-            let Rule { left, right, .. } = pairs.rules[rank];
-            let (at, tag) = pairs.find(left, right);
-            pairs.slots[at] = tag | (rank as u32 + 1);
+        for (rule, rank) in rules.iter().zip(0_u64..) {
+            let pair = pair(rule.left, rule.right);
+            let at = pairs.find(pair);
+            pairs.slots[at] = pair << BITS | (rank + 1);
         }
         pairs
     }
@@ -54,47 +55,45 @@ impl Pairs {
     /// The rank of a pair, or [`NO_RANK`].
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
-        let (at, _) = self.find(left, right);
+        let at = self.find(pair(left, right));
         // An empty slot is 0, and the rank below it is NO_RANK.
-        (self.slots[at] & RANK).wrapping_sub(1)
+        ((self.slots[at] & RANK) as u32).wrapping_sub(1)
     }
 
     /// What the pair of a rank becomes.
     #[inline]
     pub(super) fn id(&self, rank: u32) -> u32 {
-        self.rules[rank as usize].id
+        self.ids[rank as usize]
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots) + size_of_val(&*self.rules)
+        size_of_val(&*self.slots) + size_of_val(&*self.ids)
     }
 
-    /// The slot of a pair, or the empty one where it would be, and its bits of the hash.
+    /// The slot of a pair, or the empty one where it would be.
     #[inline]
-    fn find(&self, left: u32, right: u32) -> (usize, u32) {
-        let key = u64::from(left) << 32 | u64::from(right);
-        let hash = (key ^ key >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let tag = (hash as u32) & !RANK;
+    fn find(&self, pair: u64) -> usize {
+        let hash = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = (hash >> self.shift) as usize;
         loop {
             let slot = self.slots[at];
-            if slot == 0 {
-                return (at, tag);
-            }
-            if slot & !RANK == tag {
-                let rule = &self.rules[(slot & RANK) as usize - 1];
-                if rule.left == left && rule.right == right {
-                    return (at, tag);
-                }
+            if slot == 0 || slot >> BITS == pair {
+                return at;
             }
             at = (at + 1) & (self.slots.len() - 1);
         }
     }
 }
 
+/// Two ids as one number.
+#[inline]
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << BITS | u64::from(right)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{NO_RANK, Pairs, Rule};
+    use super::{MOST_SYMBOLS, NO_RANK, Pairs, Rule};
 
     #[test]
     fn finds_each_pair_and_the_later_of_two() {
@@ -112,7 +111,7 @@ mod tests {
             id: 1,
         });
         let last = rules.len() as u32 - 1;
-        let pairs = Pairs::new(rules);
+        let pairs = Pairs::new(&rules);
         for a in 0..300 {
             for b in 0..40 {
                 let rank = pairs.rank(a, b);
@@ -124,6 +123,8 @@ mod tests {
             }
             assert_eq!(pairs.rank(a, 40), NO_RANK);
         }
-        assert_eq!(pairs.rank(u32::MAX, 0), NO_RANK);
+        assert_eq!(pairs.rank(0, 0), 0);
+        assert_eq!(pairs.rank(MOST_SYMBOLS - 1, MOST_SYMBOLS - 1), NO_RANK);
+        assert_eq!(Pairs::new(&[]).rank(0, 0), NO_RANK);
     }
 }

@@ -13,6 +13,9 @@
 //! a few steps, as searches there are bounded.
 
 use std::hash::Hasher;
+use std::hint::black_box;
+
+use super::pairs::MOST_SYMBOLS;
 
 /// A word of 1 to 15 bytes and its length, as one number: no two words have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,9 +96,9 @@ impl Hasher for WordHasher {
 }
 
 const ID_BITS: u32 = 24;
-/// Ids from here on do not fit the tables.
-pub(super) const MOST_IDS: u32 = 1 << ID_BITS;
-const ID: u32 = MOST_IDS - 1;
+const ID: u32 = (1 << ID_BITS) - 1;
+// Ids are those of pairs as well.
+const _: () = assert!(MOST_SYMBOLS <= ID);
 
 /// The words that are one token.
 pub(super) struct Tokens {
@@ -117,7 +120,7 @@ struct Token {
 const LONG: u64 = 0xff << 56;
 
 impl Tokens {
-    /// A table of words and ids below [`MOST_IDS`], fewer than that; words are distinct and not empty.
+    /// A table of words and ids below [`MOST_SYMBOLS`], fewer than that; words are distinct and not empty.
     pub(super) fn new(words: Vec<(Box<[u8]>, u32)>) -> Self {
         let capacity = (words.len() * 2).next_power_of_two().max(16);
         let mut tokens = Tokens {
@@ -142,6 +145,12 @@ impl Tokens {
             tokens.slots[at] = tag(hash) | tokens.tokens.len() as u32;
         }
         tokens
+    }
+
+    /// Has memory fetched for a word with this hash, without waiting for it.
+    #[inline]
+    pub(super) fn ask_ahead(&self, hash: u64) {
+        black_box(self.slots[self.first(hash)]);
     }
 
     /// The id of a word that is one token, by its key and the hash of that.
@@ -227,18 +236,30 @@ impl FewIds {
 }
 
 /// Words met lately: two places for each, of which the older is given up.
-pub(super) struct Recent(Vec<[(Key, FewIds); 2]>);
+pub(super) struct Recent(Vec<Line>);
+
+/// Two places, in one line of a cache.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Line([(Key, FewIds); 2]);
 
 const SETS_BITS: u32 = 12;
 
 impl Recent {
     pub(super) fn new() -> Self {
-        Recent(vec![Default::default(); 1 << SETS_BITS])
+        Recent(vec![Line::default(); 1 << SETS_BITS])
+    }
+
+    /// Has memory fetched for a word with this hash, without waiting for it.
+    #[inline]
+    pub(super) fn ask_ahead(&self, hash: u64) {
+        let Line([(key, _), _]) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        black_box(key.0 as u64);
     }
 
     #[inline]
     pub(super) fn get(&self, key: Key, hash: u64) -> Option<FewIds> {
-        let [new, old] = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        let Line([new, old]) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
         if new.0 == key {
             Some(new.1)
         } else if old.0 == key {
@@ -250,7 +271,7 @@ impl Recent {
 
     #[inline]
     pub(super) fn put(&mut self, key: Key, hash: u64, ids: FewIds) {
-        let [new, old] = &mut self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        let Line([new, old]) = &mut self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
         *old = *new;
         *new = (key, ids);
     }
