@@ -61,6 +61,8 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     let mut generations = Vec::new();
     let mut place = Place::Inside;
     let mut after_comma = false;
+    let mut test = Test::None;
+    let mut in_macro = false;
     let (mut in_tag, mut branches) = (0, 0);
     for token in machinery::tokenize(source, false, syntax.clone()) {
         let Ok((token, span)) = token else {
@@ -82,6 +84,25 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
         if comma && matches!(token, Token::Ident("in")) {
             return Err("syntax");
         }
+        // Parameters of a macro do not end in a comma.
+        in_macro = match token {
+            Token::Ident(name) if before == Place::TagName => name == "macro",
+            _ => in_macro,
+        };
+        if comma && in_macro && matches!(token, Token::ParenClose) {
+            return Err("syntax");
+        }
+        // A sign after the name of a test is its argument to the engine, an operator to jinja2, which
+        // takes no second `is` there either.
+        if test == Test::Named && matches!(token, Token::Plus | Token::Minus | Token::Ident("is")) {
+            return Err("syntax");
+        }
+        test = match (test, &token) {
+            (Test::Is, Token::Ident("not")) => Test::IsNot,
+            (Test::Is | Test::IsNot, Token::Ident(_)) => Test::Named,
+            (_, Token::Ident("is")) => Test::Is,
+            _ => Test::None,
+        };
         match token {
             Token::BlockStart => {
                 place = Place::TagName;
@@ -136,6 +157,15 @@ enum Place {
     Inside,
 }
 
+/// Which part of a test without arguments the tokens before are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Test {
+    None,
+    Is,
+    IsNot,
+    Named,
+}
+
 /// `{% raw %}` never reaches the tree, and its white space rules are their own.
 fn has_raw_block(source: &str) -> bool {
     source.match_indices("{%").any(|(at, _)| {
@@ -183,12 +213,16 @@ fn is_plain_integer(text: &str) -> bool {
     text == "0" || (!text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// Digits of a float that a chat template may need; a longer one may be infinite.
+const MAX_FLOAT: usize = 24;
+
 fn is_plain_float(text: &str) -> bool {
-    text.split_once('.').is_some_and(|(whole, fraction)| {
-        is_plain_integer(whole)
-            && !fraction.is_empty()
-            && fraction.bytes().all(|b| b.is_ascii_digit())
-    })
+    text.len() <= MAX_FLOAT
+        && text.split_once('.').is_some_and(|(whole, fraction)| {
+            is_plain_integer(whole)
+                && !fraction.is_empty()
+                && fraction.bytes().all(|b| b.is_ascii_digit())
+        })
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@
 //! *What is refused* is named in the reason (`template:filter:pprint`). The walk is exhaustive: a new
 //! node kind in a new minijinja does not compile until somebody decides what it means.
 
+use std::collections::HashSet;
+
 use minijinja::Value;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt};
@@ -87,6 +89,10 @@ pub fn lower<'s>(tree: &Stmt<'s>, options: Options<'_>) -> Lowered<Lowering<'s>>
         construct: e.construct.into(),
         line: usize::from(e.span.start_line),
     })?;
+    // What stands in an `else` is outside of that loop; the engine's parser lets it pass.
+    if super::scope::leaves_loop(&template.children) {
+        return refuse("syntax", template.span());
+    }
     let names = Names::of(&template.children, &scope);
     let mut walk = Walk {
         scope: &scope,
@@ -331,6 +337,22 @@ impl<'s> Walk<'_, 's> {
                 self.filter_block(filter, &s.body, s.filter_span, s.span())?
             }
             Stmt::Macro(s) => {
+                let constant =
+                    |name| matches!(name, "none" | "None" | "true" | "True" | "false" | "False");
+                if constant(s.name) || s.name == "loop" || SPECIAL_NAMES.contains(&s.name) {
+                    return refuse(format!("assign:{}", s.name), s.span());
+                }
+                if super::scope::leaves_loop(&s.body) {
+                    return refuse("syntax", s.span());
+                }
+                let mut names = HashSet::new();
+                let mut repeated = false;
+                for arg in &s.args {
+                    super::scope::each_target(arg, &mut |name| repeated |= !names.insert(name));
+                }
+                if repeated {
+                    return refuse("macro:repeated", s.span());
+                }
                 let mut args = Vec::new();
                 for arg in &s.args {
                     args.push(self.target(arg)?);
@@ -433,6 +455,10 @@ impl<'s> Walk<'_, 's> {
             Some(filter) => Some(self.within(false, |walk| walk.expr(filter))?),
             None => None,
         };
+        // The `else` is a scope of its own, which the engine does not close where a loop is left from.
+        if sets_names(&s.else_body) && super::scope::leaves_loop(&s.else_body) {
+            return refuse("for:else", s.span());
+        }
         let plan = match self.in_output {
             true => Plan::of(s, self.names),
             false => Err("captured"),
@@ -451,13 +477,21 @@ impl<'s> Walk<'_, 's> {
         let outside = std::mem::replace(&mut self.uncounted, uncounted);
         let body = self.apart(|walk| walk.scoped(&s.body))?;
         self.uncounted = outside;
+        let mut else_body = self.apart(|walk| walk.scoped(&s.else_body))?;
+        if sets_names(&s.else_body) {
+            let scope = ast::WithBlock {
+                assignments: Vec::new(),
+                body: else_body,
+            };
+            else_body = vec![Stmt::WithBlock(Spanned::new(scope, s.span()))];
+        }
         let mut lowered = ast::ForLoop {
             target,
             iter: operator("op:iter", iter, vec![], s.iter.span()),
             filter_expr,
             recursive: false,
             body,
-            else_body: self.apart(|walk| walk.scoped(&s.else_body))?,
+            else_body,
         };
         self.noted = around;
         if let Some(item) = self.located(s) {
@@ -570,6 +604,10 @@ impl<'s> Walk<'_, 's> {
                 var(s.id, s.span())
             }
             Expr::Const(s) => {
+                // jinja2 writes constants into Python code, where an infinite one is no number.
+                if f64::try_from(s.value.clone()).is_ok_and(|n| !n.is_finite()) {
+                    return refuse("number", s.span());
+                }
                 if let Some(text) = s.value.as_str() {
                     self.words.name(text);
                 }
@@ -639,6 +677,10 @@ impl<'s> Walk<'_, 's> {
             Expr::Map(s) => {
                 let mut items = Vec::new();
                 for (key, value) in s.keys.iter().zip(&s.values) {
+                    // Made by jinja2 as it compiles: a key without a hash is an error even where it is not reached.
+                    if is_constant(key) && !is_hashable(key) {
+                        return refuse("dict:key", key.span());
+                    }
                     items.push(self.expr(key)?);
                     items.push(self.expr(value)?);
                 }
@@ -667,6 +709,21 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn binary(&mut self, s: &Spanned<ast::BinOp<'s>>) -> Lowered<Expr<'s>> {
+        // Computed by jinja2 as it compiles, and written into Python code: too long a number, or an
+        // infinite one, is an error even where it is not reached.
+        let multiplies = matches!(
+            s.op,
+            BinOpKind::Pow | BinOpKind::Mul | BinOpKind::Div | BinOpKind::FloorDiv
+        );
+        if multiplies && is_constant(&s.left) && is_constant(&s.right) {
+            let long = match s.op {
+                BinOpKind::Pow => !is_small_power(s),
+                _ => factors(&s.left) + factors(&s.right) > MAX_FACTORS,
+            };
+            if long {
+                return refuse("constant", s.span());
+            }
+        }
         let kinds = (static_type(&s.left), static_type(&s.right));
         let either_str = kinds.0 == Static::Str || kinds.1 == Static::Str;
         let both = |kind| kinds == (kind, kind);
@@ -1025,6 +1082,15 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn args(&mut self, args: &[CallArg<'s>]) -> Lowered<Vec<CallArg<'s>>> {
+        let mut keywords = HashSet::new();
+        for arg in args {
+            // An error of the Python code that jinja2 makes.
+            if let CallArg::Kwarg(name, value) = arg
+                && !keywords.insert(*name)
+            {
+                return refuse("call:repeated", value.span());
+            }
+        }
         args.iter()
             .map(|arg| {
                 Ok(match arg {
@@ -1183,6 +1249,84 @@ fn builds(expr: &Expr<'_>) -> bool {
         // Macros and methods of texts make texts, but a method's name does not say whose it is.
         Expr::Call(s) => !matches!(&s.expr, Expr::Var(name) if name.id != "dict"),
         Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => true,
+    }
+}
+
+/// Whether `body` sets names of the scope that it is in.
+fn sets_names(body: &[Stmt<'_>]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Set(_) | Stmt::SetBlock(_) => true,
+        Stmt::IfCond(s) => sets_names(&s.true_body) || sets_names(&s.false_body),
+        _ => false,
+    })
+}
+
+/// Whether jinja2 may compute an expression as it compiles (`jinja2/optimizer.py`).
+fn is_constant(expr: &Expr<'_>) -> bool {
+    let optional = |e: &Option<Expr<'_>>| e.as_ref().is_none_or(is_constant);
+    match expr {
+        Expr::Const(_) => true,
+        Expr::Var(_) | Expr::Call(_) => false,
+        Expr::UnaryOp(s) => is_constant(&s.expr),
+        // Where one side settles it, the other is not looked at.
+        Expr::BinOp(s) => match s.op {
+            BinOpKind::ScAnd | BinOpKind::ScOr => is_constant(&s.left),
+            _ => is_constant(&s.left) && is_constant(&s.right),
+        },
+        Expr::IfExpr(s) => is_constant(&s.test_expr),
+        // As above: some links of a chain.
+        Expr::Compare(s) => is_constant(&s.expr),
+        Expr::Filter(s) => s.expr.as_ref().is_some_and(is_constant),
+        Expr::Test(s) => is_constant(&s.expr),
+        Expr::GetAttr(s) => is_constant(&s.expr),
+        Expr::GetItem(s) => is_constant(&s.expr) && is_constant(&s.subscript_expr),
+        Expr::Slice(s) => {
+            is_constant(&s.expr) && [&s.start, &s.stop, &s.step].into_iter().all(optional)
+        }
+        Expr::List(s) => s.items.iter().all(is_constant),
+        Expr::Tuple(s) => s.items.iter().all(is_constant),
+        Expr::Map(s) => s.keys.iter().chain(&s.values).all(is_constant),
+    }
+}
+
+/// Whether the syntax alone says that a value can be the key of a dict.
+fn is_hashable(expr: &Expr<'_>) -> bool {
+    match expr {
+        Expr::Const(s) => !matches!(s.value.kind(), ValueKind::Seq | ValueKind::Map),
+        Expr::UnaryOp(s) => is_hashable(&s.expr),
+        Expr::Tuple(s) => s.items.iter().all(is_hashable),
+        Expr::Test(_) | Expr::Compare(_) => true,
+        _ => static_type(expr) != Static::Unknown,
+    }
+}
+
+/// The most numbers in a constant product: of numbers as long as the lexer takes them, those are far
+/// from infinite, and from what Python prints.
+const MAX_FACTORS: usize = 8;
+
+/// Whether a power is one of small numbers, both written out.
+fn is_small_power(s: &ast::BinOp<'_>) -> bool {
+    let at_most = |expr: &Expr<'_>, most: i64| match expr {
+        Expr::Const(c) if c.value.is_integer() => {
+            i64::try_from(c.value.clone()).is_ok_and(|n| n <= most)
+        }
+        _ => false,
+    };
+    at_most(&s.left, 1000) && at_most(&s.right, 64)
+}
+
+fn factors(expr: &Expr<'_>) -> usize {
+    match expr {
+        Expr::BinOp(s) if matches!(s.op, BinOpKind::Pow) => MAX_FACTORS,
+        Expr::BinOp(s) => factors(&s.left) + factors(&s.right),
+        Expr::UnaryOp(s) => factors(&s.expr),
+        Expr::IfExpr(s) => factors(&s.true_expr) + s.false_expr.as_ref().map_or(0, |e| factors(e)),
+        Expr::Filter(s) => s.expr.as_ref().map_or(0, |e| factors(e)),
+        Expr::GetItem(s) => factors(&s.expr),
+        Expr::GetAttr(s) => factors(&s.expr),
+        Expr::List(s) => s.items.iter().map(factors).sum(),
+        Expr::Tuple(s) => s.items.iter().map(factors).sum(),
+        _ => 1,
     }
 }
 

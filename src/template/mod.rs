@@ -513,6 +513,42 @@ mod tests {
             ("{{ x +}}", "syntax"),
             ("{% for a, in x %}{% endfor %}", "syntax"),
             ("{% for in x %}{% endfor %}", "syntax"),
+            ("{% macro m(a,) %}{% endmacro %}", "syntax"),
+            ("{{ x is defined is true }}", "syntax"),
+            ("{{ x is not defined is true }}", "syntax"),
+            ("{{ 1 is eq -1 }}", "syntax"),
+            ("{{ 1 is not eq +1 }}", "syntax"),
+            ("{% for a in b %}{% else %}{% break %}{% endfor %}", "syntax"),
+            (
+                "{% macro m() %}{% for a in b %}{% else %}{% break %}{% endfor %}{% endmacro %}",
+                "syntax",
+            ),
+            (
+                "{% for a in b %}{% for c in a %}{% else %}{% set d = 1 %}{% break %}{% endfor %}{% endfor %}",
+                "for:else",
+            ),
+            ("{% set n = namespace(a=1, a=1) %}", "call:repeated"),
+            ("{{ x|join(d=1, d=2) }}", "call:repeated"),
+            ("{{ x is eq(b=1, b=2) }}", "call:repeated"),
+            ("{{ x.split(sep=1, sep=2) }}", "call:repeated"),
+            (
+                "{% macro m(a) %}{% endmacro %}{{ m(a=1, a=2) }}",
+                "call:repeated",
+            ),
+            ("{% macro m(a, a) %}{% endmacro %}", "macro:repeated"),
+            ("{% macro true() %}{% endmacro %}", "assign:true"),
+            ("{% macro loop() %}{% endmacro %}", "assign:loop"),
+            ("{{ {[]: 1} }}", "dict:key"),
+            ("{{ {(1, []): 1} }}", "dict:key"),
+            ("{{ {([] and x): 1} }}", "dict:key"),
+            ("{{ {([] if 1 else x): 1} }}", "dict:key"),
+            ("{{ {'ab'|list: 1} }}", "dict:key"),
+            ("{{ {[[]][0]: 1} }}", "dict:key"),
+            ("{{ 10 ** 5000 }}", "constant"),
+            ("{{ 9 ** 9 ** 9 }}", "constant"),
+            ("{{ 9 ** 9 * 9 }}", "constant"),
+            ("{{ 9*9*9*9*9*9*9*9*9 }}", "constant"),
+            ("{{ 1000000000000000000000000.0 }}", "number"),
             (
                 "{% for x in y %}{{ a }}{% endfor %}{% set a = 1 %}",
                 "scope:order",
@@ -629,6 +665,19 @@ mod tests {
             "{% for a in b %}{% if x %}{{ x|nosuch(a) }}{% endif %}{% endfor %}",
             "{{ (x|nosuch) if x else 1 }}",
             "{{ x|pprint }}{{ x is filter }}{{ x.nosuch() }}{{ nosuch(1) }}",
+        ] {
+            assert_eq!(refusal(source), None, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_is_next_to_refused_constructs_compiles() {
+        for source in [
+            "{{ {1: 2, -1: 2, 'a': 3, ('b' ~ 'c'): 4, (1, 2): 5, x: 6, x.y: 7, none: 8} }}",
+            "{{ 2 ** x }}{{ 7 ** 2 }}{{ 2 * 3 / 4 }}{{ 1.5 }}",
+            "{{ x is eq(-1) }}{{ x is eq 1 is true }}{{ (x is defined) - 1 }}{{ not x - 1 }}",
+            "{% macro m(a, b=1) %}{% endmacro %}{{ m(1, b=2,) }}",
+            "{% for a in b %}{% for c in a %}{% else %}{% break %}{% endfor %}{% endfor %}",
         ] {
             assert_eq!(refusal(source), None, "{source}");
         }
