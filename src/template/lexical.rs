@@ -38,6 +38,12 @@ const MAX_SOURCE: usize = 1 << 20;
 const MAX_TAG: usize = 600;
 const MAX_BRANCHES: usize = 300;
 
+/// Tags whose bodies jinja2 writes as indented Python, and how many of them, and of loops, may be in each
+/// other: Python takes a hundred indentations and twenty loops, and a tag may make several.
+const INDENTED: [&str; 4] = ["for", "if", "macro", "generation"];
+const MAX_DEPTH: usize = 40;
+const MAX_LOOPS: usize = 15;
+
 /// Filters that return `markupsafe.Markup`.
 const MARKUP_FILTERS: [&str; 4] = ["safe", "e", "escape", "forceescape"];
 
@@ -64,6 +70,7 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
     let mut test = Test::None;
     let mut in_macro = false;
     let (mut in_tag, mut branches) = (0, 0);
+    let mut open: Vec<&str> = Vec::new();
     for token in machinery::tokenize(source, false, syntax.clone()) {
         let Ok((token, span)) = token else {
             return Err("syntax");
@@ -83,6 +90,19 @@ pub fn lex(source: &str, syntax: &SyntaxConfig) -> Result<Lexed, &'static str> {
         let comma = std::mem::replace(&mut after_comma, matches!(token, Token::Comma));
         if comma && matches!(token, Token::Ident("in")) {
             return Err("syntax");
+        }
+        if before == Place::TagName
+            && let Token::Ident(name) = token
+        {
+            match name.strip_prefix("end") {
+                Some(name) if INDENTED.contains(&name) => drop(open.pop()),
+                None if INDENTED.contains(&name) => open.push(name),
+                _ => {}
+            }
+            let loops = open.iter().filter(|name| **name == "for").count();
+            if open.len() > MAX_DEPTH || loops > MAX_LOOPS {
+                return Err("size");
+            }
         }
         // Parameters of a macro do not end in a comma.
         in_macro = match token {

@@ -518,7 +518,10 @@ mod tests {
             ("{{ x is not defined is true }}", "syntax"),
             ("{{ 1 is eq -1 }}", "syntax"),
             ("{{ 1 is not eq +1 }}", "syntax"),
-            ("{% for a in b %}{% else %}{% break %}{% endfor %}", "syntax"),
+            (
+                "{% for a in b %}{% else %}{% break %}{% endfor %}",
+                "syntax",
+            ),
             (
                 "{% macro m() %}{% for a in b %}{% else %}{% break %}{% endfor %}{% endmacro %}",
                 "syntax",
@@ -655,6 +658,22 @@ mod tests {
         ] {
             assert_eq!(refusal(source).as_deref(), Some(construct), "{source}");
         }
+    }
+
+    #[test]
+    fn what_python_would_not_nest_is_refused() {
+        let nested = |open: &str, close: &str, n| open.repeat(n) + "x" + &close.repeat(n);
+        for (open, close, most) in [
+            ("{% for a in b %}", "{% endfor %}", 15),
+            ("{% if a %}", "{% endif %}", 40),
+            ("{% generation %}", "{% endgeneration %}", 40),
+        ] {
+            assert_eq!(refusal(&nested(open, close, most)), None, "{open}");
+            let refused = refusal(&nested(open, close, most + 1));
+            assert_eq!(refused.as_deref(), Some("size"), "{open}");
+        }
+        let branches = "{% if a %}".to_owned() + &"{% elif b %}".repeat(100) + "{% endif %}";
+        assert_eq!(refusal(&branches.repeat(2)), None);
     }
 
     /// jinja2 knows these, or accepts them there, as long as they are not reached.

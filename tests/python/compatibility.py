@@ -57,7 +57,7 @@ EXAMPLES = [
     Example("number `10`, `1.5`", "{{ [10, 1.5] }}"),
     Example("number `1_000`, `0x10`, `1e5`, `010`", "{{ 1_000 }}", GATE),
     Example("list, tuple, dict", "{{ [[1], (1,), {'a': 1}] }}"),
-    Example("a constant key that may have no hash", "{% if not n %}{{ {[]: 1} }}{% endif %}", GATE),
+    Example("a constant key that may have no hash", "{% if not n %}{{ {[]: 1}.a }}{% endif %}", GATE),
     Example("a constant power, a long constant product", "{% if not n %}{{ 10 ** 5000 }}{% endif %}", GATE),
     Example("`none`, `true`, `True`", "{{ [none, true, True] }}"),
     # statements
