@@ -71,6 +71,17 @@ impl Tally {
 /// Compares one text; a difference is counted, and described on the first occasion.
 pub fn compare(engine: &Engine, namespace: u64, text: &str, tally: &mut Tally) -> Option<String> {
     let want = outcome(|| engine.encode_full(text));
+    compare_with(&want, engine, namespace, text, tally)
+}
+
+/// The same, if the oracle was asked already.
+fn compare_with(
+    want: &Outcome,
+    engine: &Engine,
+    namespace: u64,
+    text: &str,
+    tally: &mut Tally,
+) -> Option<String> {
     let mut kept = 0;
     let got = outcome(|| {
         engine.encode(namespace, text).map(|encoded| {
@@ -80,12 +91,12 @@ pub fn compare(engine: &Engine, namespace: u64, text: &str, tally: &mut Tally) -
     });
     tally.comparisons += 1;
     tally.kept += kept;
-    if let Outcome::Ids(ids) = &want {
+    if let Outcome::Ids(ids) = want {
         tally.ids += ids.len();
-        assert!(kept <= ids.len() || got != want);
+        assert!(kept <= ids.len() || got != *want);
     }
-    tally.panics += usize::from(want == Outcome::Panic);
-    if got == want {
+    tally.panics += usize::from(*want == Outcome::Panic);
+    if got == *want {
         return None;
     }
     tally.differences += 1;
@@ -98,6 +109,7 @@ type Last = Option<(String, Trace)>;
 /// Lets `text` go on from the last one of its namespace, from some place that both have in common, and
 /// remembers it in its place. Counted and described like [`compare`].
 fn resume(
+    want: &Outcome,
     engine: &Engine,
     namespace: u64,
     text: &str,
@@ -134,10 +146,9 @@ fn resume(
         *last = Some((text.to_owned(), trace));
         Ok(ids)
     });
-    let want = outcome(|| engine.encode_full(text));
     tally.comparisons += 1;
     tally.resumed += usize::from(resumed);
-    if got == want {
+    if got == *want {
         return None;
     }
     *last = None;
@@ -170,17 +181,12 @@ pub fn run(
         let text = family.next(&mut rng);
         let at = rng.below(namespaces);
         let namespace = at as u64;
-        let difference = compare(engine, namespace, &text, &mut tally);
+        let want = outcome(|| engine.encode_full(&text));
+        let difference = compare_with(&want, engine, namespace, &text, &mut tally);
         first = first.or(difference);
         // In a namespace of its own, where nobody has left checkpoints of this text.
-        let difference = resume(
-            engine,
-            namespace + 3,
-            &text,
-            &mut last[at],
-            &mut rng,
-            &mut tally,
-        );
+        let (at, last) = (namespace + 3, &mut last[at]);
+        let difference = resume(&want, engine, at, &text, last, &mut rng, &mut tally);
         first = first.or(difference);
         match rng.below(400) {
             0 => engine.clear(),
