@@ -20,8 +20,9 @@
 //! evicted or a missing node costs time only. Nothing is linked before everything is encoded, so an
 //! error or a panic of the encoder leaves no trace.
 //!
-//! Cost: one `memcmp` over what is known, one copy of the ids, and scan plus encoding of what is
-//! new and of the segment or two before it.
+//! Cost: one `memcmp` over what is known, and scan plus encoding of what is new and of the segment or two
+//! before it. A text that is known to begin like an earlier one [goes on](Engine::resume) from a node of that
+//! one's way: the same steps, on what follows that node.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -232,8 +233,8 @@ impl Engine {
         // The frontier is at most so far back; what it is exactly matters little.
         let frontier = common.saturating_sub(self.policy.hold_back());
         let within = path.within(frontier);
-        let place = (within.saturating_sub(FARTHEST_BACK)..within).rev();
-        let place = place.into_iter().find_map(|at| {
+        let mut places = (within.saturating_sub(FARTHEST_BACK)..within).rev();
+        let place = places.find_map(|at| {
             // The end of a node is a cut by what the next one begins with.
             let (passed, next) = (path.get(at)?, path.get(at + 1)?);
             let opening = next.step.chunk.opening();

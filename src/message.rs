@@ -4,6 +4,9 @@
 //! Conversations grow, and each call passes all of their messages again, and the same tools. Whoever
 //! recognises one from an earlier call hands over the same [`Message`] or [`Variables`], whose shape and
 //! weight need no second look. They never change; what was changed is another one. Cheap to clone.
+//!
+//! A conversation is a persistent vector of them ([`Messages`]), which the next turn shares, and, while it is
+//! rendered, the list of values that the template sees ([`Growing`]).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};

@@ -7,6 +7,7 @@
 //!
 //! Invariants: the texts of the nodes, one behind the other, begin the text; each node ends at a cut of it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use imbl::Vector;
@@ -79,23 +80,19 @@ impl Path {
         self.0.iter().map(|passed| &passed.step)
     }
 
+    /// How many nodes are `before` something; those come first.
+    fn leading(&self, before: impl Fn(&Passed) -> bool) -> usize {
+        let side = |passed: &Passed| match before(passed) {
+            true => Ordering::Less,
+            false => Ordering::Greater,
+        };
+        self.0.binary_search_by(side).unwrap_or_else(|count| count)
+    }
+
     /// How many leading nodes end by `bytes`.
     pub fn within(&self, bytes: usize) -> usize {
-        partition(self.0.len(), |at| self.0[at].bytes <= bytes)
+        self.leading(|passed| passed.bytes <= bytes)
     }
-}
-
-/// The number of leading places that are `before`, of `length` that begin with those.
-fn partition(length: usize, before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, length);
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        match before(middle) {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
 }
 
 /// See the module.
@@ -145,7 +142,7 @@ impl Trace {
     /// Hands the ids from `start` on to `take`, in pieces and in order.
     pub fn each_from(&self, start: usize, mut take: impl FnMut(&[u32])) {
         let nodes = &self.path.0;
-        let first = partition(nodes.len(), |at| nodes[at].ids <= start);
+        let first = self.path.leading(|passed| passed.ids <= start);
         let before = first.checked_sub(1).map_or(0, |at| nodes[at].ids);
         let mut skip = start - before.min(start);
         for passed in nodes.focus().narrow(first..) {

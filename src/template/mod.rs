@@ -733,4 +733,63 @@ mod tests {
             assert_eq!(refusal(source), None, "{source}");
         }
     }
+
+    fn conversation(turns: usize) -> Call {
+        let message = |at: usize| {
+            let role = ["user", "assistant", "tool"][at % 3];
+            let fields = [
+                ("role", role.to_owned()),
+                ("content", format!("message {at}")),
+            ];
+            let fields = fields.map(|(name, value)| (Value::from(name), Value::from(value)));
+            Message::new(Dict::new(fields.to_vec()))
+        };
+        let messages: Messages = (0..turns).map(message).collect();
+        Call {
+            conversation: messages.into(),
+            variables: crate::message::Variables::new(Vec::new()),
+            clock: Arc::new(Dict::new(Vec::new())),
+        }
+    }
+
+    /// A turn compares the inputs of a few iterations, however many there are.
+    #[test]
+    fn iterations_are_taken_over_in_stretches() {
+        for (source, loops) in [
+            ("{% for m in messages %}{{ m.content }};{% endfor %}", 1),
+            (
+                "{% for m in messages %}{{ loop.index }}{{ m.content }}{% if loop.last %}!{% endif %}{% endfor %}",
+                1,
+            ),
+            (
+                "{% for m in messages %}{% if loop.previtem %}{{ loop.previtem.role }}{% endif %}{{ m.content }}{% if loop.nextitem is undefined %}.{% endif %}{% endfor %}",
+                1,
+            ),
+            (
+                "{% set ns = namespace(last=messages|length - 1, seen=false) %}{% for m in messages[::-1] %}{% if not ns.seen and m.role == 'user' %}{% set ns.seen = true %}{% endif %}{% endfor %}{% for m in messages %}{% if loop.index0 > ns.last - 3 %}>{% endif %}{{ m.content }}{% endfor %}",
+                2,
+            ),
+        ] {
+            let template = ChatTemplate::compile(source).ok().unwrap();
+            let mut before: Option<Again> = None;
+            for turns in [200, 202, 204] {
+                let call = conversation(turns);
+                let run = before.as_ref().and_then(|again| again.run.as_ref());
+                let again = template.render_again(&call, 0, run).unwrap();
+                assert_eq!(
+                    again.text.whole(),
+                    template.render(&call).unwrap(),
+                    "{source}"
+                );
+                let share = again.share;
+                assert_eq!(share.reused + share.rendered, loops * turns, "{source}");
+                if let Some(before) = before {
+                    assert!(share.compared <= 10 * loops, "{source}: {share:?}");
+                    let shared = again.text.shared_with(&before.text);
+                    assert!(shared > before.text.len() / 10 * 9, "{source}: {shared}");
+                }
+                before = Some(again);
+            }
+        }
+    }
 }

@@ -53,6 +53,30 @@ def test_turn_by_turn(plain: Any) -> None:
     assert toys.calls(tok) == {"native": len(parts), "reference": 0}
 
 
+def test_a_turn_goes_on_from_the_prompt_before(plain: Any) -> None:
+    """With an empty trie, only the session's own prompt can give ids that need not be computed."""
+    tok = toys.wrapped()
+    parts, tools = turns(20)
+    backend = Attachment.of(tok).engine(tok)
+    whole: list[dict[str, Any]] = []
+    length = resumed = 0
+    with turntrie.Session(tok) as session:
+        for number, new in enumerate(parts):
+            whole += new
+            prompt = session.extend(new) if number else session.prompt(new, tools=tools, add_generation_prompt=True)
+            assert (prompt.path, prompt.reason) == ("native", None)
+            assert prompt.tolist() == reference(plain, whole, tools=tools, add_generation_prompt=True)
+            if length > 2000 and prompt.kept == length:  # not where the template drops reasoning of old turns
+                assert prompt.reused > 0.8 * length
+                resumed += 1
+            length = len(prompt)
+            backend.engine.clear()  # type: ignore[union-attr]
+            assert backend.engine.stats()["nodes"] == 0  # type: ignore[union-attr]
+        assert resumed > 10
+        fresh = tok.turntrie.prompt(whole, tools=tools, add_generation_prompt=True)
+        assert (fresh.reused, fresh.tolist()) == (0, prompt.tolist())
+
+
 def test_prompt_with_everything_and_extend_with_what_is_new_agree(plain: Any) -> None:
     one, two = turntrie.Session(toys.wrapped()), turntrie.Session(toys.wrapped())
     for end in range(1, len(LONG), 2):

@@ -31,8 +31,8 @@
 //! - A run is used for calls of the same space (a namespace of the trie) only: how long a render takes
 //!   tells nothing about other tenants.
 //!
-//! Cost: for a stretch of iterations, a comparison of pointers each; no work over their texts but one
-//! copy into the whole. Memory: the texts of the latest runs, bounded by [`RUNS`] and [`BYTES`].
+//! Cost: for a stretch of iterations, a comparison of pointers each; no work over their texts, which are
+//! shared. Memory: the texts of the latest runs, bounded by [`RUNS`] and [`BYTES`].
 
 mod cache;
 mod dumps;
@@ -138,6 +138,8 @@ pub struct Share {
     pub reused: usize,
     /// Iterations rendered.
     pub rendered: usize,
+    /// Iterations whose inputs were compared one by one; the others went along with one of them.
+    pub compared: usize,
 }
 
 /// One render as it goes on.
@@ -375,6 +377,7 @@ impl Walk {
             let marks = marks.map(|watch| watch.mark(current, namespaces));
             current.run.marks = marks.collect::<Result<_, _>>()?;
         }
+        self.share.compared += 1;
         current.seen.clear();
         for watch in &plan.watches {
             let seen = watch.look(current, at, namespaces)?;
