@@ -1,17 +1,18 @@
 """Encoding new text beside transformers: `python benches/encoding.py [4kb] [cold] [worst] [load]`, `--help`.
 
-Four tables, each transformers / turntrie for the same text in the same run, interleaved, ids compared:
+Four tables, each transformers / turntrie for the same text in the same run, ids compared, interleaved unless said:
 
 - `4kb`: pieces of 4 KB that the process has never seen, through the engine that serves the calls, into an array;
-  CPU time. The
-  process has encoded other pieces of the kind before. Beside it the first call of a process after `warmup()`.
+  CPU time. The process has encoded other pieces of the kind before. Twice, on different pieces: each side by itself,
+  with the processor's caches as it left them, which is what a process does that has only one of them; and in turns,
+  where each call finds them full of the other's. Beside it the first call of a process after `warmup()`.
 - `cold`: the first call for a long recorded conversation, in a fresh process after `warmup()`, by number of threads.
 - `worst`: one megabyte of one kind of character.
 - `load`: `from_pretrained` beside what `warmup()` reports.
 
 The texts are those of `texts.py`; kinds with a star are generated, of rare words, and harder than real text.
 transformers is called as its users call it, `tok.encode(text, add_special_tokens=False)`, whose inner call is that of
-`apply_chat_template`.
+`apply_chat_template`. Where calls of both are in turns, the allocator settles between them, as in `replays.py`.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -32,6 +33,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import transformers
 
 import turntrie
+from replays import settle
 from texts import KINDS, WARM_UP, split
 from turntrie import path
 from turntrie.cli import recordings
@@ -45,6 +47,13 @@ transformers.logging.set_verbosity_error()
 
 
 # --- both sides ---
+
+
+class Result(NamedTuple):
+    """What a call took, and its ids for when the clock has stopped."""
+
+    seconds: float
+    ids: Callable[[], list[int]]
 
 
 class Both:
@@ -64,18 +73,18 @@ class Both:
         if warm:
             self.theirs.encode("warm up", add_special_tokens=False)
 
-    def reference(self, text: str) -> tuple[float, list[int]]:
+    def reference(self, text: str) -> Result:
         """CPU seconds and ids of transformers."""
         start = time.process_time()
         ids = self.theirs.encode(text, add_special_tokens=False)
-        return time.process_time() - start, ids
+        return Result(time.process_time() - start, lambda: ids)
 
-    def ours(self, text: str) -> tuple[float, list[int]]:
+    def ours(self, text: str) -> Result:
         """CPU seconds of all threads, and ids, of turntrie."""
         start = time.process_time()
         prompt = self.engine.encode(text, 0, 0)
         prompt.buffer(0)
-        return time.process_time() - start, prompt.tolist(0)
+        return Result(time.process_time() - start, lambda: prompt.tolist(0))
 
 
 def models(names: list[str]) -> list[Path]:
@@ -102,33 +111,27 @@ def child(*arguments: str, threads: int | None = None) -> Any:
 
 
 def table_4kb(chosen: list[Path], kinds: list[str]) -> None:
-    print("\n## never-seen 4 KB: MB/s, median over pieces\n")
-    print("| model | text | pieces | transformers | turntrie | ratio | worst piece |")
-    print("|---|---|---|---|---|---|---|")
+    print("\n## never-seen 4 KB: MB/s, median over pieces; each by itself, then in turns\n")
+    print("| model | text | pieces | transformers | turntrie | ratio | in turns: transformers | turntrie | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|")
     texts = {kind: KINDS[kind]() for kind in kinds}
     for model in chosen:
         both = Both(model)
         for kind, every in texts.items():
             if not every:
-                print(f"| {model.name} | {kind} | none: set TURNTRIE_CONVERSATIONS | | | | |")
+                print(f"| {model.name} | {kind} | none: set TURNTRIE_CONVERSATIONS | | | | | | |")
                 continue
             warm, timed = split(every)
+            for side in (both.reference, both.ours):
+                for text in warm:
+                    side(text)
+            apart, turns = timed[::2], timed[1::2]
+            alone = pieces(both, apart, in_turns=False)
             for text in warm:
                 both.reference(text)
-                both.ours(text)
-            reference, ours = [], []
-            for text in timed:
-                size = len(text.encode())
-                seconds, want = both.reference(text)
-                reference.append(seconds / size)
-                seconds, got = both.ours(text)
-                ours.append(seconds / size)
-                assert got == want, f"{model.name}, {kind}: ids differ"
-            print(
-                f"| {model.name} | {kind} | {len(timed)} | {1e-6 / median(reference):.2f} | {1e-6 / median(ours):.1f} "
-                f"| {median(reference) / median(ours):.1f} | {median(reference) / max(ours):.1f} |",
-                flush=True,
-            )
+            beside = pieces(both, turns, in_turns=True)
+            shown = [f"{r:.2f} | {o:.1f} | {o / r:.1f}" for r, o in (alone, beside)]
+            print(f"| {model.name} | {kind} | {len(apart)} + {len(turns)} | {' | '.join(shown)} |", flush=True)
     print("\n## first 4 KB of a process after warmup() beside the later ones (code), and beside transformers\n")
     print("| model | first / later | transformers / first |")
     print("|---|---|---|")
@@ -139,15 +142,37 @@ def table_4kb(chosen: list[Path], kinds: list[str]) -> None:
         print(f"| {model.name} | {median(first):.2f} | {median(ratio):.1f} |", flush=True)
 
 
+def settled(side: Callable[[str], Result], text: str) -> Result:
+    """A call that does not pay for what the other side has freed."""
+    settle()
+    return side(text)
+
+
+def pieces(both: Both, texts: list[str], *, in_turns: bool) -> tuple[float, float]:
+    """MB/s of transformers and of turntrie on texts that neither has seen: in turns, or one after the other."""
+    if in_turns:
+        found = [(settled(both.reference, text), settled(both.ours, text)) for text in texts]
+    else:
+        theirs = [both.reference(text) for text in texts]
+        found = list(zip(theirs, [both.ours(text) for text in texts], strict=True))
+    assert all(theirs.ids() == ours.ids() for theirs, ours in found), "ids differ"
+    sizes = [len(text.encode()) for text in texts]
+
+    def rate(side: int) -> float:
+        return 1e-6 / median(result[side].seconds / size for result, size in zip(found, sizes, strict=True))
+
+    return rate(0), rate(1)
+
+
 def child_first(model: Path, number: int) -> dict[str, float]:
     """The first piece after warmup(), the median of later ones, and of transformers."""
     texts = KINDS["code"]()[number * 60 :][:60]
     both = Both(model)
-    first, got = both.ours(texts[0])
-    later = median(both.ours(text)[0] for text in texts[WARM_UP:])
-    _, want = both.reference(texts[0])
-    assert got == want
-    return {"first": first, "later": later, "reference": median(both.reference(text)[0] for text in texts[WARM_UP:])}
+    first = both.ours(texts[0])
+    later = median(both.ours(text).seconds for text in texts[WARM_UP:])
+    assert both.reference(texts[0]).ids() == first.ids()
+    reference = median(both.reference(text).seconds for text in texts[WARM_UP:])
+    return {"first": first.seconds, "later": later, "reference": reference}
 
 
 def table_cold(chosen: list[Path]) -> None:
@@ -177,6 +202,7 @@ def child_cold(model: Path) -> dict[str, float]:
     keywords: dict[str, Any] = {"tools": recording.tools, "add_generation_prompt": True, "return_dict": False}
 
     def timed(tok: Any) -> tuple[float, float, list[int]]:
+        settle()
         wall, cpu = time.perf_counter(), time.process_time()
         ids = tok.apply_chat_template(recording.messages, **keywords)
         return time.perf_counter() - wall, time.process_time() - cpu, ids
@@ -238,12 +264,12 @@ def table_worst(chosen: list[Path]) -> None:
             row: list[float] = []
             for size in (1 << 20, 1 << 21):
                 text = worst_text(kind, size)
-                seconds, want = both.reference(text)
+                theirs = settled(both.reference, text)
                 # What is kept of an earlier text would serve a part of this one.
                 both.engine.drop_namespace(0)
-                ours, got = both.ours(text)
-                assert got == want, f"{model.name}, {kind}: ids differ"
-                row += [seconds, ours]
+                ours = settled(both.ours, text)
+                assert theirs.ids() == ours.ids(), f"{model.name}, {kind}: ids differ"
+                row += [theirs.seconds, ours.seconds]
             print(
                 f"| {model.name} | {kind} | {1e3 * row[0]:.0f} | {1e3 * row[1]:.1f} | {row[0] / row[1]:.1f} "
                 f"| {row[2] / row[3]:.1f} |",

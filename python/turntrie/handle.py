@@ -66,7 +66,7 @@ class Handle:
         backend = path.engine(self._tok)
         if isinstance(backend, Reason):
             return {}
-        backend.engine.prepare_lists()  # else the first list would pay for its table of ints
+        backend.engine.prepare()  # else the first call would pay for cold tables, and the first list for its ints
         return dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:

@@ -115,18 +115,17 @@ impl Seams {
     }
 
     /// The last byte that was looked at to find that `at` is a seam of `text`, if it is one. The caller
-    /// knows that it lies strictly inside a plain piece.
+    /// knows that it lies strictly inside a plain piece, and of a pair of ASCII characters that it makes
+    /// a seam.
     ///
     /// Obligations beside the pair: under NFC both characters and the next one stay what they are
     /// wherever they stand, so that the text before and the text from `at` on are normalized apart and
     /// meet in the same two characters. Where an `lstrip` token might take blanks, the run of blanks at
     /// `at` must be seen to end.
-    fn anchor(&self, text: &str, at: usize, first: char, second: char) -> Option<usize> {
-        let seam = match (u32::from(first), u32::from(second)) {
-            (a @ 0..128, b @ 0..128) => self.ascii[a as usize] >> b & 1 == 1,
-            _ => self.stages.is_some() && self.parted(first, second),
-        };
-        if !seam {
+    fn anchor(&self, text: &str, at: usize) -> Option<usize> {
+        let first = text[..at].chars().next_back()?;
+        let second = text[at..].chars().next()?;
+        if !(first.is_ascii() && second.is_ascii() || self.parted(first, second)) {
             return None;
         }
         let mut end = at + second.len_utf8();
@@ -158,20 +157,22 @@ impl Seams {
         to: usize,
         mut visit: impl FnMut(usize, usize, bool) -> bool,
     ) -> Option<(usize, usize)> {
-        let rest = text.get(from..to)?;
-        let mut chars = rest.char_indices();
-        let (_, mut first) = chars.next()?;
-        let mut line = first == '\n';
-        for (offset, second) in chars {
-            let at = from + offset;
-            if let Some(anchor) = self.anchor(text, at, first, second) {
+        let bytes = text.get(from..to)?.as_bytes();
+        let mut line = bytes.first() == Some(&b'\n');
+        for (at, pair) in (from + 1..).zip(bytes.windows(2)) {
+            let may_part = match [pair[0], pair[1]] {
+                [a @ 0..128, b @ 0..128] => self.ascii[usize::from(a)] >> b & 1 == 1,
+                // Inside of a character.
+                [_, 0x80..0xc0] => false,
+                _ => self.stages.is_some(),
+            };
+            if may_part && let Some(anchor) = self.anchor(text, at) {
                 if visit(at, anchor, line) {
                     return Some((at, anchor));
                 }
                 line = false;
             }
-            line |= second == '\n';
-            first = second;
+            line |= pair[1] == b'\n';
         }
         None
     }

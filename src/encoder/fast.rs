@@ -139,6 +139,7 @@ impl FastEncoder {
                 (Words::Whole(space), bpe)
             }
         };
+        let scratch = bpe.scratch();
         Ok(FastEncoder {
             raw,
             normalizer,
@@ -146,13 +147,18 @@ impl FastEncoder {
             late,
             words,
             bpe,
-            pool: Mutex::new(Vec::new()),
+            pool: Mutex::new(vec![scratch]),
         })
     }
 
     /// Bytes that the tables take.
     pub fn bytes(&self) -> usize {
         self.bpe.bytes()
+    }
+
+    /// A text of words that the vocabulary lists first.
+    pub fn familiar(&self) -> String {
+        self.bpe.familiar()
     }
 
     /// Appends the ids of `text`. False, with `out` as it was, if the `tokenizers` crate has to.
@@ -282,7 +288,10 @@ impl FastEncoder {
             return;
         }
         match &self.words {
-            Words::Split(stages) => self.split(stages, text, scratch, out),
+            Words::Split(stages) => {
+                self.split(stages, text, 0, text.len(), scratch, out);
+                self.bpe.finish(text, scratch, out);
+            }
             Words::Whole(space) => {
                 let prepend = match space {
                     Space::Kept | Space::Replaced => false,
@@ -297,20 +306,29 @@ impl FastEncoder {
         }
     }
 
-    fn split(&self, stages: &[Splitter], text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
-        match stages {
-            [] => self.bpe.encode(text, 0, text.len(), scratch, out),
-            [last] => last.split(text, |a, b| self.bpe.encode(text, a, b, scratch, out)),
-            [stage, rest @ ..] => {
-                stage.split(text, |a, b| self.split(rest, &text[a..b], scratch, out));
-            }
-        }
+    /// Hands the words of `text[start..end]` to the model.
+    fn split(
+        &self,
+        stages: &[Splitter],
+        text: &str,
+        start: usize,
+        end: usize,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        let Some((stage, rest)) = stages.split_first() else {
+            return self.bpe.encode(text, start, end, scratch, out);
+        };
+        stage.split(&text[start..end], |a, b| match rest {
+            [] => self.bpe.encode(text, start + a, start + b, scratch, out),
+            rest => self.split(rest, text, start + a, start + b, scratch, out),
+        });
     }
 
     /// Work space of an earlier call, if nobody is just taking or giving back some.
     fn borrow_scratch(&self) -> Scratch {
         let pooled = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
-        pooled.unwrap_or_else(Scratch::new)
+        pooled.unwrap_or_else(|| self.bpe.scratch())
     }
 
     fn return_scratch(&self, mut scratch: Scratch) {

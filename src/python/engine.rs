@@ -147,9 +147,10 @@ impl Engine {
         (parse.as_secs_f64(), tables.as_secs_f64())
     }
 
-    /// Makes what the first list would otherwise pay for.
-    fn prepare_lists(&self, py: Python<'_>) {
+    /// Makes what the first call and the first list would otherwise pay for.
+    fn prepare(&self, py: Python<'_>) {
         self.lists.prepare(py);
+        py.detach(|| self.inner.warm_up());
     }
 
     /// The encoder's name, and the bytes of its own tables.

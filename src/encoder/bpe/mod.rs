@@ -29,7 +29,7 @@ use std::mem;
 use characters::Characters;
 use joins::Joins;
 pub(super) use model::Model;
-use pairs::{NO_RANK, Pairs, Rule};
+use pairs::{Merge, NO_RANK, Pairs, Rule};
 use words::{FewIds, Key, Memory, Recent, Tokens};
 
 /// A vocabulary with its merges.
@@ -57,8 +57,7 @@ enum Symbols {
 /// What words of ASCII characters start as, each of which is one symbol in every vocabulary.
 struct Ascii {
     symbols: [u32; ASCII],
-    /// Ranks of pairs.
-    ranks: [u32; ASCII * ASCII],
+    pairs: [Merge; ASCII * ASCII],
 }
 
 const ASCII: usize = 128;
@@ -67,6 +66,8 @@ const ASCII: usize = 128;
 pub(super) struct Scratch {
     recent: Recent,
     memory: Memory,
+    /// Words that were put off, and parts of one word.
+    words: Vec<Asked>,
     asked: Vec<Asked>,
     short: Box<Short>,
     ids: Vec<u32>,
@@ -75,7 +76,7 @@ pub(super) struct Scratch {
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
-/// A part of a word that is about to be looked up.
+/// A word, or a part of one, that is about to be looked up.
 #[derive(Clone, Copy)]
 struct Asked {
     start: usize,
@@ -84,8 +85,11 @@ struct Asked {
     key: Option<(Key, u64)>,
 }
 
-/// So many parts are asked for before the first is looked up: memory far away is waited for once.
+/// So many are asked for before the first is looked up: memory far away is waited for once.
 const AHEAD: usize = 16;
+
+/// So many words of a vocabulary, whose first ones are those that are met most, fill half of [`Recent`].
+const FAMILIAR: usize = 1 << 13;
 
 /// Up to so many symbols the lowest rank is found by looking at all of them.
 const SHORT: usize = 64;
@@ -97,6 +101,8 @@ struct Short {
     /// lowest is the one to merge, the leftmost of equals. The sign is never used, which makes them
     /// cheaper to compare.
     merges: [i32; SHORT],
+    /// For each symbol that merges with the next one, what becomes of the two.
+    ids: [u32; SHORT],
 }
 
 const PLACE_BITS: u32 = SHORT.trailing_zeros();
@@ -114,14 +120,16 @@ const NONE: u32 = u32::MAX;
 const GONE: u32 = u32::MAX - 1;
 
 impl Scratch {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Scratch {
             recent: Recent::new(),
             memory: Memory::new(),
+            words: Vec::with_capacity(AHEAD),
             asked: Vec::with_capacity(AHEAD),
             short: Box::new(Short {
                 symbols: [0; SHORT],
                 merges: [NO_MERGE; SHORT],
+                ids: [0; SHORT],
             }),
             ids: Vec::new(),
             ranks: Vec::new(),
@@ -148,18 +156,30 @@ impl Short {
         for (symbol, byte) in self.symbols.iter_mut().zip(word) {
             *symbol = ascii.symbols[usize::from(*byte) % ASCII];
         }
-        for ((merge, place), pair) in self.merges.iter_mut().zip(0..).zip(word.windows(2)) {
+        for (place, pair) in word.windows(2).enumerate() {
             let [a, b] = [pair[0], pair[1]].map(|byte| usize::from(byte) % ASCII);
-            *merge = merge_at(ascii.ranks[a * ASCII + b], place);
+            self.set(place, ascii.pairs[a * ASCII + b]);
         }
     }
 
     /// Takes up to [`SHORT`] symbols.
     fn start(&mut self, symbols: &[u32], pairs: &Pairs) {
         self.symbols[..symbols.len()].copy_from_slice(symbols);
-        for ((merge, place), pair) in self.merges.iter_mut().zip(0..).zip(symbols.windows(2)) {
-            *merge = merge_at(pairs.rank(pair[0], pair[1]), place);
+        for (place, pair) in symbols.windows(2).enumerate() {
+            self.set(place, pairs.merge(pair[0], pair[1]));
         }
+    }
+
+    /// Notes how the symbol at a place merges with the next one.
+    #[inline]
+    fn set(&mut self, place: usize, merge: Merge) {
+        self.merges[place % SHORT] = if merge.rank == NO_RANK {
+            NO_MERGE
+        } else {
+            // Ranks have at most 21 bits.
+            (merge.rank << PLACE_BITS | place as u32) as i32
+        };
+        self.ids[place % SHORT] = merge.id;
     }
 }
 
@@ -208,7 +228,7 @@ impl Bpe {
         let pairs = Pairs::new(&rules);
         let mut ascii = Box::new(Ascii {
             symbols: [0; ASCII],
-            ranks: [NO_RANK; ASCII * ASCII],
+            pairs: [pairs.merge(NO_RANK, NO_RANK); ASCII * ASCII],
         });
         for (symbol, byte) in ascii.symbols.iter_mut().zip(0_u8..) {
             *symbol = match &symbols {
@@ -218,8 +238,8 @@ impl Bpe {
                 }
             };
         }
-        for (at, rank) in ascii.ranks.iter_mut().enumerate() {
-            *rank = pairs.rank(ascii.symbols[at / ASCII], ascii.symbols[at % ASCII]);
+        for (at, merge) in ascii.pairs.iter_mut().enumerate() {
+            *merge = pairs.merge(ascii.symbols[at / ASCII], ascii.symbols[at % ASCII]);
         }
         let mut bpe = Bpe {
             symbols,
@@ -237,6 +257,25 @@ impl Bpe {
             .collect();
         bpe.tokens = Tokens::new(closed);
         bpe
+    }
+
+    /// Work space that knows the first words of the vocabulary: the first text should not take several
+    /// times as long as the next.
+    pub(super) fn scratch(&self) -> Scratch {
+        let mut scratch = Scratch::new();
+        // What comes later stays longer.
+        for (key, id) in self.tokens.first_words(FAMILIAR).rev() {
+            if let Some(ids) = FewIds::of(&[id]) {
+                scratch.recent.put(key, key.hash(), ids);
+            }
+        }
+        scratch
+    }
+
+    /// A text of the first words of the vocabulary.
+    pub(super) fn familiar(&self) -> String {
+        let words = self.tokens.first_words(FAMILIAR);
+        words.filter_map(|(key, _)| key.text()).collect()
     }
 
     /// Bytes that the tables take.
@@ -257,7 +296,8 @@ impl Bpe {
         self.parts(text, 0, text.len(), scratch, out);
     }
 
-    /// Appends the ids of the word `text[start..end]`, which must not be empty.
+    /// Appends the ids of the word `text[start..end]`, which must not be empty, or asks for it and puts it
+    /// off: all words of a text are given in order, and then [`finish`](Self::finish) is called.
     #[inline]
     pub(super) fn encode(
         &self,
@@ -267,16 +307,37 @@ impl Bpe {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) {
-        match Key::of(text.as_bytes(), start, end) {
-            Some(key) => {
-                let hash = key.hash();
-                match scratch.recent.get(key, hash) {
-                    Some(ids) => ids.append(out),
-                    None => self.encode_short(text, start, end, key, scratch, out),
-                }
-            }
-            None => self.encode_long(text, start, end, scratch, out),
+        let key = Key::of(text.as_bytes(), start, end).map(|key| {
+            let hash = key.hash();
+            scratch.recent.ask_ahead(hash);
+            (key, hash)
+        });
+        scratch.words.push(Asked { start, end, key });
+        if scratch.words.len() == AHEAD {
+            self.finish(text, scratch, out);
         }
+    }
+
+    /// Appends the ids of the words that were put off.
+    pub(super) fn finish(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let mut words = mem::take(&mut scratch.words);
+        for word in &words {
+            if let Some((key, hash)) = word.key
+                && !scratch.recent.has(key, hash)
+            {
+                self.tokens.ask_ahead(hash);
+            }
+        }
+        for Asked { start, end, key } in words.drain(..) {
+            match key {
+                Some((key, hash)) => match scratch.recent.get(key, hash) {
+                    Some(ids) => ids.append(out),
+                    None => self.encode_short(text, start, end, (key, hash), scratch, out),
+                },
+                None => self.encode_long(text, start, end, scratch, out),
+            }
+        }
+        scratch.words = words;
     }
 
     /// Appends the ids of a word that was not met lately.
@@ -285,12 +346,11 @@ impl Bpe {
         text: &str,
         start: usize,
         end: usize,
-        key: Key,
+        (key, hash): (Key, u64),
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) {
         let before = out.len();
-        let hash = key.hash();
         let word = &text[start..end];
         match self.tokens.get(key, hash) {
             Some(id) => out.push(id),
@@ -429,38 +489,37 @@ impl Bpe {
     /// Appends what becomes of the first `count` symbols, whose merges are given but for the last one.
     fn merge_short(&self, short: &mut Short, count: usize, ids: &mut Vec<u32>) {
         const PLACE: usize = SHORT - 1;
-        let Short { symbols, merges } = short;
         let width = count.next_multiple_of(BLOCK).min(SHORT);
-        merges[count - 1..width].fill(NO_MERGE);
+        short.merges[count - 1..width].fill(NO_MERGE);
         // A bit for each symbol that is there.
         let mut there = u64::MAX >> (SHORT - count);
         loop {
-            let lowest = lowest(&merges[..width]);
+            let lowest = lowest(&short.merges[..width]);
             if lowest == NO_MERGE {
                 break;
             }
             let at = lowest as usize & PLACE;
-            symbols[at] = self.pairs.id(lowest as u32 >> PLACE_BITS);
+            let id = short.ids[at];
+            short.symbols[at] = id;
             // The symbol behind is there, since the pair was.
             let behind = there & (u64::MAX << at << 1);
             let right = behind.trailing_zeros() as usize & PLACE;
             there &= !(1 << right);
-            merges[right] = NO_MERGE;
+            short.merges[right] = NO_MERGE;
+            short.merges[at] = NO_MERGE;
             let behind = behind & (behind - 1);
-            merges[at] = NO_MERGE;
             if behind != 0 {
                 let next = behind.trailing_zeros() as usize & PLACE;
-                merges[at] = merge_at(self.pairs.rank(symbols[at], symbols[next]), at as u32);
+                short.set(at, self.pairs.merge(id, short.symbols[next]));
             }
             let before = there & !(u64::MAX << at);
             if before != 0 {
                 let previous = before.ilog2() as usize & PLACE;
-                let rank = self.pairs.rank(symbols[previous], symbols[at]);
-                merges[previous] = merge_at(rank, previous as u32);
+                short.set(previous, self.pairs.merge(short.symbols[previous], id));
             }
         }
         while there != 0 {
-            ids.push(symbols[there.trailing_zeros() as usize & PLACE]);
+            ids.push(short.symbols[there.trailing_zeros() as usize & PLACE]);
             there &= there - 1;
         }
     }
@@ -523,16 +582,6 @@ impl Bpe {
             index += 1;
             links[index - 1].next != GONE
         });
-    }
-}
-
-/// A rank and a place in one number; ranks have at most 21 bits.
-#[inline]
-fn merge_at(rank: u32, place: u32) -> i32 {
-    if rank == NO_RANK {
-        NO_MERGE
-    } else {
-        (rank << PLACE_BITS | place) as i32
     }
 }
 

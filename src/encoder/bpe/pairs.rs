@@ -1,8 +1,8 @@
 //! Which two tokens merge, and into what.
 //!
-//! A hash table with open addressing, of which a slot holds the pair itself and its rank in one number.
-//! Where memory is far away, as it is for whoever encodes a little now and then, each answer, yes or no,
-//! is one wait.
+//! A hash table with open addressing, of which a slot holds the pair, its rank and what becomes of it.
+//! Where memory is far away, as it is for whoever encodes a little now and then, all that is asked of a
+//! pair is one wait.
 //!
 //! Everything is read only once built, so the longest run of occupied slots, which bounds every
 //! search, is fixed by the vocabulary and not by the text.
@@ -18,46 +18,76 @@ pub(super) struct Rule {
     pub(super) id: u32,
 }
 
+/// How soon a pair merges, and into what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Merge {
+    /// [`NO_RANK`] if it does not.
+    pub(super) rank: u32,
+    /// What becomes of it, if it does.
+    pub(super) id: u32,
+}
+
 /// All merges by their pair of ids.
 pub(super) struct Pairs {
-    /// Both ids, then the rank plus one; 0 if empty.
-    slots: Box<[u64]>,
+    slots: Box<[Slot]>,
     shift: u32,
     /// What becomes of a pair, by rank.
     ids: Box<[u32]>,
 }
+
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Slot {
+    /// Both ids; [`EMPTY`] is no pair.
+    pair: u64,
+    merge: Merge,
+}
+
+const EMPTY: u64 = u64::MAX;
+const VACANT: Slot = Slot {
+    pair: EMPTY,
+    merge: Merge {
+        rank: NO_RANK,
+        id: 0,
+    },
+};
 
 const BITS: u32 = 21;
 /// A vocabulary with this many merges or more does not fit.
 pub(super) const MOST_MERGES: usize = (1 << BITS) - 1;
 /// Ids from here on do not fit.
 pub(super) const MOST_SYMBOLS: u32 = 1 << BITS;
-const RANK: u64 = (1 << BITS) - 1;
 
 impl Pairs {
     /// The table of fewer than [`MOST_MERGES`] rules by increasing rank, over ids below
     /// [`MOST_SYMBOLS`]; a pair that comes twice counts the second time, as in the `tokenizers` crate.
     pub(super) fn new(rules: &[Rule]) -> Self {
-        let capacity = (rules.len() * 2).next_power_of_two().max(16);
+        // Between a third and two thirds full.
+        let capacity = (rules.len() * 3 / 2).next_power_of_two().max(16);
         let mut pairs = Pairs {
-            slots: vec![0; capacity].into(),
+            slots: vec![VACANT; capacity].into(),
             shift: u64::BITS - capacity.trailing_zeros(),
             ids: rules.iter().map(|rule| rule.id).collect(),
         };
-        for (rule, rank) in rules.iter().zip(0_u64..) {
+        for (rule, rank) in rules.iter().zip(0..) {
             let pair = pair(rule.left, rule.right);
             let at = pairs.find(pair);
-            pairs.slots[at] = pair << BITS | (rank + 1);
+            let merge = Merge { rank, id: rule.id };
+            pairs.slots[at] = Slot { pair, merge };
         }
         pairs
+    }
+
+    /// What is known of a pair.
+    #[inline]
+    pub(super) fn merge(&self, left: u32, right: u32) -> Merge {
+        self.slots[self.find(pair(left, right))].merge
     }
 
     /// The rank of a pair, or [`NO_RANK`].
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
-        let at = self.find(pair(left, right));
-        // An empty slot is 0, and the rank below it is NO_RANK.
-        ((self.slots[at] & RANK) as u32).wrapping_sub(1)
+        self.merge(left, right).rank
     }
 
     /// What the pair of a rank becomes.
@@ -76,8 +106,8 @@ impl Pairs {
         let hash = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = (hash >> self.shift) as usize;
         loop {
-            let slot = self.slots[at];
-            if slot == 0 || slot >> BITS == pair {
+            let slot = self.slots[at].pair;
+            if slot == EMPTY || slot == pair {
                 return at;
             }
             at = (at + 1) & (self.slots.len() - 1);
@@ -93,7 +123,7 @@ fn pair(left: u32, right: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_SYMBOLS, NO_RANK, Pairs, Rule};
+    use super::{MOST_SYMBOLS, Merge, NO_RANK, Pairs, Rule};
 
     #[test]
     fn finds_each_pair_and_the_later_of_two() {
@@ -117,8 +147,11 @@ mod tests {
                 let rank = pairs.rank(a, b);
                 if (a, b) == (7, 7) {
                     assert_eq!((rank, pairs.id(rank)), (last, 1));
+                    assert_eq!(pairs.merge(a, b), Merge { rank, id: 1 });
                 } else {
-                    assert_eq!((rank, pairs.id(rank)), (a * 40 + b, a * 1000 + b));
+                    let id = a * 1000 + b;
+                    assert_eq!((rank, pairs.id(rank)), (a * 40 + b, id));
+                    assert_eq!(pairs.merge(a, b), Merge { rank, id });
                 }
             }
             assert_eq!(pairs.rank(a, 40), NO_RANK);

@@ -47,6 +47,13 @@ impl Key {
         Key(self.0 | 1 << 127)
     }
 
+    /// The word of a key that is not that of a part.
+    pub(super) fn text(self) -> Option<String> {
+        let bytes = self.0.to_le_bytes();
+        let word = bytes.get(..usize::from(bytes[LONGEST_KEY]))?;
+        str::from_utf8(word).ok().map(str::to_owned)
+    }
+
     #[inline]
     pub(super) fn hash(self) -> u64 {
         fold(self.0 as u64 ^ SEED, (self.0 >> 64) as u64 ^ OTHER)
@@ -153,6 +160,17 @@ impl Tokens {
         black_box(self.slots[self.first(hash)]);
     }
 
+    /// Those with a key among the words that were given first.
+    pub(super) fn first_words(&self, most: usize) -> impl DoubleEndedIterator<Item = (Key, u32)> {
+        let first = self.tokens.iter().take(most);
+        first
+            .filter(|token| token.high & LONG != LONG)
+            .map(|token| {
+                let key = u128::from(token.high) << 64 | u128::from(token.low);
+                (Key(key), token.id)
+            })
+    }
+
     /// The id of a word that is one token, by its key and the hash of that.
     #[inline]
     pub(super) fn get(&self, key: Key, hash: u64) -> Option<u32> {
@@ -243,7 +261,7 @@ pub(super) struct Recent(Vec<Line>);
 #[repr(align(64))]
 struct Line([(Key, FewIds); 2]);
 
-const SETS_BITS: u32 = 12;
+const SETS_BITS: u32 = 13;
 
 impl Recent {
     pub(super) fn new() -> Self {
@@ -255,6 +273,13 @@ impl Recent {
     pub(super) fn ask_ahead(&self, hash: u64) {
         let Line([(key, _), _]) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
         black_box(key.0 as u64);
+    }
+
+    /// Whether a word is among them.
+    #[inline]
+    pub(super) fn has(&self, key: Key, hash: u64) -> bool {
+        let Line([new, old]) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        (new.0 == key) | (old.0 == key)
     }
 
     #[inline]
@@ -413,6 +438,8 @@ mod tests {
                 let word = &text[start..end];
                 assert_eq!(Key::of(text, start, end), Key::of(word, 0, word.len()));
                 assert_eq!(Key::of(text, start, end).is_some(), word.len() <= 15);
+                let spelled = Key::of(text, start, end).and_then(Key::text);
+                assert!(spelled.is_none_or(|spelled| spelled.as_bytes() == word));
             }
         }
         assert_ne!(Key::of(b"\0", 0, 1), Key::of(b"\0\0", 0, 2));
