@@ -13,26 +13,25 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 use memchr::memmem::Finder;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-use crate::error::{Category, Reason};
 use crate::message::{Messages, Variables};
 use crate::semantics::Dict;
 
 /// Identifies one aspect of a call's shape, for one template.
 pub type Key = u64;
 
-type Set<T> = HashSet<T, BuildHasherDefault<Mix>>;
+/// A set of what is hashed in a few instructions.
+pub(crate) type Set<T> = HashSet<T, BuildHasherDefault<Mix>>;
 
 /// Hashes in a few instructions a word, since each call walks its whole conversation: a folded
 /// multiplication of 64 by 64 bits. Not for input that wants to collide: whoever can choose a
 /// conversation such that a check of it is skipped has spared nobody but himself that check.
 #[derive(Clone, Copy, Debug)]
-struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Mix {
     fn word(&mut self, word: u64) {
@@ -185,72 +184,6 @@ pub fn keys(messages: &Messages, variables: &Variables, words: &Words, known: us
     }
     keys.push(pair(context, before, 1));
     keys
-}
-
-/// Which keys of one template were checked, and which were found wrong. Shared between threads.
-#[derive(Debug, Default)]
-pub struct Ledger {
-    checked: RwLock<Set<Key>>,
-    quarantined: RwLock<Set<Key>>,
-}
-
-impl Ledger {
-    /// Whether no key is in quarantine.
-    pub fn is_clean(&self) -> bool {
-        let quarantined = self.quarantined.read();
-        let quarantined = quarantined.unwrap_or_else(PoisonError::into_inner);
-        quarantined.is_empty()
-    }
-
-    /// The keys that were never checked, each once, with the message where it was met: `keys` are those of
-    /// the messages from `first` on.
-    ///
-    /// # Errors
-    /// If one of `keys` is in quarantine.
-    pub fn unseen(&self, keys: &[Key], first: usize) -> Result<Vec<(Key, usize)>, Reason> {
-        let quarantined = self
-            .quarantined
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        if !quarantined.is_empty() && keys.iter().any(|key| quarantined.contains(key)) {
-            return Err(Reason::new(Category::Quarantine, "shape"));
-        }
-        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
-        let mut unseen: Vec<(Key, usize)> = Vec::new();
-        for (i, key) in keys.iter().enumerate() {
-            if !checked.contains(key) && !unseen.iter().any(|(known, _)| known == key) {
-                // Two keys a message; the last one is that of the last message with the end.
-                let last = (first + keys.len() / 2).saturating_sub(1);
-                unseen.push((*key, (first + i / 2).min(last)));
-            }
-        }
-        Ok(unseen)
-    }
-
-    /// Notes that calls with these keys gave the reference's text.
-    pub fn accept(&self, keys: &[Key]) {
-        let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
-        checked.extend(keys);
-    }
-
-    /// Sends every call with one of these keys to the reference from now on.
-    pub fn quarantine(&self, keys: &[Key]) {
-        let mut quarantined = self
-            .quarantined
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        quarantined.extend(keys);
-    }
-
-    /// How many keys were accepted and how many are in quarantine.
-    pub fn sizes(&self) -> (usize, usize) {
-        let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
-        let quarantined = self
-            .quarantined
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        (checked.len(), quarantined.len())
-    }
 }
 
 fn pair(context: u64, before: u64, after: u64) -> Key {
@@ -525,7 +458,7 @@ mod tests {
         for known in 0..=4 {
             assert_eq!(of(known), of(0)[2 * known..], "{known}");
         }
-        let ledger = Ledger::default();
+        let ledger = crate::ledger::Ledger::default();
         ledger.accept(&of(0)[..4]);
         assert_eq!(ledger.unseen(&of(2), 2), ledger.unseen(&of(0), 0));
     }

@@ -13,7 +13,8 @@ use super::guard::guarded;
 use super::prompt::Prompt;
 use crate::call::{Call, PastCall};
 use crate::error::{Category, Reason};
-use crate::shape::{Key, Ledger};
+use crate::ledger::Ledger;
+use crate::shape::Key;
 use crate::template::{ChatTemplate, Fault, Refusal, Run, Share, Span, Text};
 
 /// A chat template, compiled once. Never raises for a template it cannot serve: see `reason`.
