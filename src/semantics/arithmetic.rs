@@ -46,13 +46,13 @@ pub(super) fn sub(left: &Value, right: &Value) -> Result {
 /// `left * right`.
 pub(super) fn mul(left: &Value, right: &Value) -> Result {
     let (a, b) = (Kind::of(left), Kind::of(right));
-    if let Some(times) = b.int()
-        && let Some(repeated) = repeated(&a, times)?
+    if b.int().is_some()
+        && let Some(repeated) = repeated(&a, &b)?
     {
         return Ok(repeated);
     }
-    if let Some(times) = a.int()
-        && let Some(repeated) = repeated(&b, times)?
+    if a.int().is_some()
+        && let Some(repeated) = repeated(&b, &a)?
     {
         return Ok(repeated);
     }
@@ -62,12 +62,13 @@ pub(super) fn mul(left: &Value, right: &Value) -> Result {
     }
 }
 
-fn repeated(kind: &Kind, times: i128) -> Result<Option<Value>> {
+fn repeated(kind: &Kind, times: &Kind) -> Result<Option<Value>> {
     let size = match kind {
         Kind::Str(text) => text.len(),
         Kind::List(items) | Kind::Tuple(items) => items.len(),
         _ => return Ok(None),
     };
+    let times = times.size().ok_or_else(|| unproved("int"))?;
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
     match kind {
         Kind::Str(_) => budget::building(size.saturating_mul(times))?,

@@ -168,7 +168,7 @@ fn center(args: &[Value]) -> Result {
     let [value, width] = Arguments::of(args).bind(["value", "width"], 1)?;
     let width = match width {
         Some(width) => Kind::of(&width)
-            .int()
+            .size()
             .ok_or_else(|| unproved("arguments"))?,
         None => 80,
     };
@@ -263,7 +263,7 @@ fn indent(args: &[Value]) -> Result {
     let indention = match width.as_ref().map(Kind::of) {
         None => Cow::Borrowed("    "),
         Some(Kind::Str(text)) => Cow::Borrowed(text),
-        Some(kind) => match kind.int() {
+        Some(kind) => match kind.size() {
             Some(width @ ..=1000) => Cow::Owned(" ".repeat(usize::try_from(width).unwrap_or(0))),
             _ => return Err(unproved("arguments")),
         },
@@ -469,7 +469,7 @@ fn replace(args: &[Value]) -> Result {
     let (value, old, new) = (given(value)?, given(old)?, given(new)?);
     let count = match count.filter(|count| !count.is_none()) {
         Some(count) => Kind::of(&count)
-            .int()
+            .size()
             .ok_or_else(|| unproved("arguments"))?,
         None => -1,
     };

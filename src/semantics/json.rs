@@ -50,7 +50,7 @@ impl Style {
             None | Some(Kind::None) => None,
             Some(Kind::Str(text)) => Some(text.to_owned()),
             Some(kind) => {
-                let width = kind.int().ok_or_else(|| unproved("indent"))?;
+                let width = kind.size().ok_or_else(|| unproved("indent"))?;
                 let width = usize::try_from(width.max(0)).unwrap_or(usize::MAX);
                 if width > 1000 {
                     return Err(unproved("indent"));

@@ -111,6 +111,13 @@ impl<'a> Kind<'a> {
             _ => None,
         }
     }
+
+    /// The value where CPython takes a width, a count or a number of times: an int of another size than
+    /// its own sizes have (`Py_ssize_t`) is an `OverflowError`, whatever would be done with it.
+    pub(super) fn size(&self) -> Option<i128> {
+        let fits = |int: &i128| i64::try_from(*int).is_ok();
+        self.int().filter(fits)
+    }
 }
 
 /// An `int`, in the representation that comparing and indexing expect.

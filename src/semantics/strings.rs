@@ -18,17 +18,17 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
     match name {
         "split" | "rsplit" => {
             let [sep, most] = arguments.bind(["sep", "maxsplit"], 0)?;
-            let most = most.map_or(Ok(-1), |most| required_int(&most))?;
+            let most = most.map_or(Ok(-1), |most| size(&most))?;
             return split(text, sep.as_ref(), most, name == "rsplit");
         }
         "splitlines" => {
             let [keep] = arguments.bind(["keepends"], 0)?;
-            let keep = keep.map_or(Ok(0), |keep| required_int(&keep))?;
+            let keep = keep.map_or(Ok(0), |keep| flag(&keep))?;
             return Ok(Value::from(lines(text, keep != 0)));
         }
         "expandtabs" => {
             let [size] = arguments.bind(["tabsize"], 0)?;
-            let size = size.map_or(Ok(8), |size| required_int(&size))?;
+            let size = size.map_or(Ok(8), |size| flag(&size))?;
             return expand_tabs(text, size).map(Value::from);
         }
         "format" => return format(text, arguments).map(Value::from),
@@ -44,7 +44,7 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
         "startswith" => Value::from(affix(text, args, |text, part| text.starts_with(part))?),
         "endswith" => Value::from(affix(text, args, |text, part| text.ends_with(part))?),
         "replace" => {
-            let count = args.get(2).map_or(Ok(-1), required_int)?;
+            let count = args.get(2).map_or(Ok(-1), size)?;
             replace(value, text, string(&args[0])?, string(&args[1])?, count)?
         }
         "removeprefix" => shared(
@@ -79,7 +79,7 @@ pub(super) fn call(value: &Value, text: &str, name: &str, arguments: &Arguments)
         "title" => casing::title(text)?,
         "swapcase" => casing::swapcase(text)?,
         "casefold" => casing::casefold(value, text)?,
-        "zfill" => Value::from(zero_fill(text, required_int(&args[0])?)?),
+        "zfill" => Value::from(zero_fill(text, size(&args[0])?)?),
         "center" | "ljust" | "rjust" => Value::from(justify(text, args, name)?),
         "islower" => Value::from(casing::is_lower(text)?),
         "isupper" => Value::from(casing::is_upper(text)?),
@@ -121,15 +121,23 @@ fn string(value: &Value) -> Result<&str> {
     }
 }
 
-fn required_int(value: &Value) -> Result<i128> {
-    Kind::of(value).int().ok_or_else(|| unproved("operand"))
+/// A width, a count or a number of times.
+fn size(value: &Value) -> Result<i128> {
+    Kind::of(value).size().ok_or_else(|| unproved("operand"))
 }
 
-fn optional_int(value: Option<&Value>) -> Result<Option<i128>> {
-    match value {
-        None => Ok(None),
-        Some(value) if value.is_none() => Ok(None),
-        Some(value) => required_int(value).map(Some),
+/// What CPython takes as a C `int`: others are an `OverflowError`.
+fn flag(value: &Value) -> Result<i128> {
+    let fits = |value: &i128| i32::try_from(*value).is_ok();
+    let int = Kind::of(value).int().filter(fits);
+    int.ok_or_else(|| unproved("operand"))
+}
+
+/// A bound as in a slice, of any size.
+fn bound(value: Option<&Value>) -> Result<Option<i128>> {
+    match value.map(Kind::of) {
+        None | Some(Kind::None) => Ok(None),
+        Some(kind) => kind.int().map(Some).ok_or_else(|| unproved("operand")),
     }
 }
 
@@ -272,7 +280,7 @@ fn affix(text: &str, args: &[Value], has: fn(&str, &str) -> bool) -> Result<bool
 /// The part of `text` between the bounds in `args` and the number of code points before it. `None`
 /// if the start lies behind the end, where not even the empty string is found.
 fn bounded<'t>(text: &'t str, args: &[Value]) -> Result<Option<(usize, &'t str)>> {
-    let (start, end) = (optional_int(args.first())?, optional_int(args.get(1))?);
+    let (start, end) = (bound(args.first())?, bound(args.get(1))?);
     if start.is_none() && end.is_none() {
         return Ok(Some((0, text)));
     }
@@ -383,7 +391,7 @@ fn zero_fill(text: &str, width: i128) -> Result<String> {
 }
 
 fn justify(text: &str, args: &[Value], name: &str) -> Result<String> {
-    let width = required_int(&args[0])?;
+    let width = size(&args[0])?;
     let fill = args.get(1).map_or(Ok(" "), string)?;
     if fill.chars().count() != 1 {
         return Err(unproved("operand"));

@@ -14,6 +14,56 @@ from fuzzing import Case
 CASES = 2000
 # The text of both sides where ours has one; else only that ours is refused.
 FOUND = {
+    **{
+        f"an int that is no size: {where}": "{% set n = 18446744073709551616 %}{{ " + where + " }}"
+        for where in (
+            *("'a,b'.split(',', n)", "'a,b'.rsplit(',', -n)", "'a b'.split(maxsplit=n)", "'a'.replace('a', 'b', n)"),
+            *("''.zfill(-n)", "'a'.center(-n)", "'a'.ljust(-n)", "'a'|center(-n)", "'a'|replace('a', 'b', n)"),
+            *(
+                "'a'|indent(-n)",
+                "{}|tojson(indent=-n)",
+                "[1]|tojson(indent=-n)",
+                "'' * n",
+                "'a' * -n",
+                "n * []",
+                "() * -n",
+            ),
+            *(
+                "'a\\tb'.expandtabs(n)",
+                "'a\\tb'.expandtabs(2147483648)",
+                "'a'.splitlines(n)",
+                "'a'.splitlines(2147483648)",
+            ),
+            *(
+                "'abc'.find('b', -n, n)",
+                "'abc'.count('b', -n)",
+                "'abc'[-n:n]",
+                "'abc'[::n]",
+                "'abc'[n]",
+                "[1, 2][-n:n]",
+            ),
+            *(
+                "[1][n]",
+                "'a'|truncate(n)",
+                "[1, 2]|batch(n)|list",
+                "'abc'.startswith('a', -n)",
+                "n|string",
+                "n|float",
+                "n|int",
+            ),
+            *(
+                "range(n)|list",
+                "'%d' % n",
+                "'%5.2f' % n",
+                "n // 3",
+                "n % 7",
+                "-n // 7",
+                "n / 3",
+                "n ** 2",
+                "'%*d' % (n, 1)",
+            ),
+        )
+    },
     "a plus before the end of an expression": "{{ a +}}",
     "loop without a target": "{% for in c %}x{% endfor %}",
     "targets that end in a comma": "{% for x, in c %}{{ x }}{% endfor %}",
