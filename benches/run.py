@@ -1,9 +1,11 @@
 """The figures of the README: `make bench`, or `python benches/run.py --help`.
 
-Two tables. The warm call at the end of a long conversation, by kind of result: the median over the last turns of
-several replays, each in a process of its own, so that no cache of an earlier one can help. And the CPU seconds of a
-whole episode by its number of turns, with the slope in log-log scale: 2 means that every turn pays for the whole
-history, 1 that it pays for what is new.
+Three tables. The warm call at the end of a long conversation, by kind of result: the median over the last turns of
+several replays, each in a process of its own, so that no cache of an earlier one can help; both sides take turns. The
+same with each side by itself, transformers behind turntrie's whole episode: a process that has only one of them finds
+the processor's caches as it left them, and not full of the other's work. And the CPU seconds of a whole
+episode by its number of turns, with the slope in log-log scale: 2 means that every turn pays for the whole history, 1
+that it pays for what is new.
 """
 
 import argparse
@@ -24,7 +26,11 @@ from replays import ROWS, Turn, chosen, settle, turns
 
 LENGTHS = (10, 50, 100, 200)
 """Numbers of turns of the episodes whose cost is summed up."""
+EARLY = 20
+"""The turn whose cost is set beside that of the last ones."""
 
+
+APART = ", apart"
 
 # --- one replay, in its own process ---
 
@@ -71,12 +77,44 @@ def replay(row: str, total: int, window: int, *, every_turn: bool) -> dict[str, 
     return out
 
 
+def apart(row: str, total: int, window: int) -> dict[str, Any]:
+    """The same, each side by itself: all turns through the row's route, then the window's through the reference.
+
+    Returns:
+        As `replay`, without CPU seconds, and for the turns around the twentieth `early` and `early_new`.
+    """
+    given = chosen(total)
+    spec = ROWS[row]
+    reference, ours = spec.reference(given.model), spec.route(given.model)
+    out: dict[str, Any] = {"input": given.name, **{key: [] for key in (*_SERIES, "early", "early_new")}}
+    results: list[tuple[Turn, Any]] = []
+    for turn in turns(given.recording)[:total]:
+        wall, _, result = _timed(ours, turn, settled=False)
+        if turn.number > total - window:
+            out["ours"].append(wall)
+            results.append((turn, result))
+        elif abs(turn.number - EARLY) <= window // 2:
+            out["early"].append(wall)
+            out["early_new"].append(ours.look(result).new or 0)
+    for turn, result in results:
+        wall, _, expected = _timed(reference, turn, settled=False)
+        out["reference"].append(wall)
+        answer, ids = ours.look(result), reference.look(expected).ids()
+        assert answer.ids() == ids, f"{row}, turn {turn.number}: ids differ"
+        out["tokens"].append(len(ids))
+        if answer.kept is not None:
+            out["kept"].append(answer.kept)
+            out["new"].append(answer.new)
+    return out
+
+
 _SERIES = ("reference", "ours", "tokens", "kept", "new", "reference_cpu", "ours_cpu")
 
 
-def _timed(route: Any, turn: Turn) -> tuple[float, float, Any]:
+def _timed(route: Any, turn: Turn, *, settled: bool = True) -> tuple[float, float, Any]:
     """Milliseconds of wall clock, CPU seconds of the process, and the result of one call."""
-    settle()
+    if settled:
+        settle()
     cpu, wall = time.process_time(), time.perf_counter()
     result = route(turn.messages, turn.new, turn.tools)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -86,11 +124,11 @@ def _timed(route: Any, turn: Turn) -> tuple[float, float, Any]:
 # --- all replays ---
 
 
-def _child(row: str, options: argparse.Namespace, *, every_turn: bool) -> dict[str, Any]:
+def _child(row: str, options: argparse.Namespace, *flags: str) -> dict[str, Any]:
     """Runs one replay in a fresh process."""
     command = [sys.executable, __file__, "--child", row, "--turns", str(options.turns), "--window", str(options.window)]
     done = subprocess.run(  # noqa: S603  # ourselves
-        [*command, *(["--every-turn"] if every_turn else [])], stdout=subprocess.PIPE, check=True, text=True
+        [*command, *flags], stdout=subprocess.PIPE, check=True, text=True
     )
     return dict(json.loads(done.stdout))
 
@@ -103,16 +141,26 @@ def slope(points: list[tuple[int, float]]) -> float:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Runs all replays, rows interleaved, and returns the series of each."""
+    """Runs all replays, rows interleaved, and returns the series of each, in turns and apart."""
     series: dict[str, list[dict[str, Any]]] = {row: [] for row in options.row or ROWS}
+    series |= {f"{row}{APART}": [] for row in series if not ROWS[row].repeated}
     for number in range(options.replays):
-        for row, runs in series.items():
+        for name, runs in series.items():
             if sys.stderr.isatty():
-                print(f"\r\x1b[Kreplay {number + 1} of {options.replays}: {row}", end="", file=sys.stderr, flush=True)
-            runs.append(_child(row, options, every_turn=row == "list" and not options.no_episode))
+                print(f"\r\x1b[Kreplay {number + 1} of {options.replays}: {name}", end="", file=sys.stderr, flush=True)
+            row = name.removesuffix(APART)
+            if name != row:
+                runs.append(_child(row, options, "--apart"))
+            else:
+                runs.append(_child(row, options, *(["--every-turn"] if _sums_up(row, options) else [])))
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     return series
+
+
+def _sums_up(row: str, options: argparse.Namespace) -> bool:
+    """Whether the table of whole episodes is made from this row."""
+    return row == "list" and not options.no_episode
 
 
 def _over(runs: list[dict[str, Any]], key: str) -> list[float]:
@@ -131,10 +179,17 @@ def show(series: dict[str, Any], options: argparse.Namespace) -> None:
     print(f"warm call: first call of a turn, median over turns {first}-{last} of {options.replays} replays")
     print(f"{'':22}{'HF ms':>10}{'turntrie ms':>14}{'replay medians':>18}{'ratio':>9}")
     for row, runs in series.items():
-        reference, ours = median(_over(runs, "reference")), median(_over(runs, "ours"))
-        spread = sorted(median(run["ours"]) for run in runs)
-        extent = f"{spread[0]:.2f}-{spread[-1]:.2f}"
-        print(f"{row:22}{reference:>10.1f}{ours:>14.3f}{extent:>18}{reference / ours:>8.1f}x")
+        if row.endswith(APART):
+            continue
+        _line(row, runs)
+    print("\nthe same, each side by itself")
+    for row, runs in series.items():
+        if row.endswith(APART):
+            _line(row.removesuffix(APART), runs)
+            early = median(_over(runs, "early"))
+            new = f", of {median(_over(runs, 'early_new')):,.0f} new tokens" if _over(runs, "new") else ""
+            growth = median(_over(runs, "ours")) / early
+            print(f"{'':22}{'':>10}{early:>14.3f}  around turn {EARLY}{new}: growth {growth:.2f}")
     if options.no_episode or "list" not in series:
         return
     print(f"\nwhole episode, list call: CPU seconds, median of {options.replays} replays")
@@ -147,6 +202,13 @@ def show(series: dict[str, Any], options: argparse.Namespace) -> None:
         print(f"{length:>8}{reference:>12.3f}{ours:>14.4f}{reference / ours:>8.1f}x")
     if len(points["ours_cpu"]) > 1:
         print(f"{'slope':>8}{slope(points['reference_cpu']):>12.2f}{slope(points['ours_cpu']):>14.2f}")
+
+
+def _line(row: str, runs: list[dict[str, Any]]) -> None:
+    reference, ours = median(_over(runs, "reference")), median(_over(runs, "ours"))
+    spread = sorted(median(run["ours"]) for run in runs)
+    extent = f"{spread[0]:.2f}-{spread[-1]:.2f}"
+    print(f"{row:22}{reference:>10.1f}{ours:>14.3f}{extent:>18}{reference / ours:>8.1f}x")
 
 
 def environment() -> str:
@@ -174,7 +236,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measured value there, too")
     parser.add_argument("--child", choices=ROWS, help=argparse.SUPPRESS)
     parser.add_argument("--every-turn", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.child and options.apart:
+        print(json.dumps(apart(options.child, options.turns, options.window)))
+        return
     if options.child:
         print(json.dumps(replay(options.child, options.turns, options.window, every_turn=options.every_turn)))
         return
