@@ -14,6 +14,7 @@ pub mod encoder;
 pub mod engine;
 pub mod error;
 pub mod ledger;
+pub mod lineage;
 pub mod locate;
 pub mod mask;
 pub mod message;

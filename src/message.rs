@@ -5,15 +5,15 @@
 //! recognises one from an earlier call hands over the same [`Message`] or [`Variables`], whose shape and
 //! weight need no second look. They never change; what was changed is another one. Cheap to clone.
 //!
-//! A conversation is a persistent vector of them ([`Messages`]), which the next turn shares, and, while it is
+//! A conversation is a [lineage](Lineage) of them ([`Messages`]), which the next turn shares, and, while it is
 //! rendered, the list of values that the template sees ([`Growing`]).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use imbl::Vector;
 use minijinja::Value;
 
+use crate::lineage::Lineage;
 use crate::semantics::Dict;
 use crate::shape::{self, MessageShape, Words};
 
@@ -75,7 +75,7 @@ impl Message {
 /// they have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
-    list: Vector<Message>,
+    list: Lineage<Message>,
     weight: u64,
 }
 
@@ -83,7 +83,7 @@ impl Messages {
     /// Goes on with a message.
     pub fn push(&mut self, message: Message) {
         self.weight += message.weight();
-        self.list.push_back(message);
+        self.list.push(message);
     }
 
     /// How many messages.
@@ -108,8 +108,7 @@ impl Messages {
 
     /// The messages from a place on.
     pub fn skip(&self, count: usize) -> impl Iterator<Item = &Message> {
-        let count = count.min(self.list.len());
-        self.list.focus().narrow(count..).into_iter()
+        self.list.skip(count)
     }
 
     /// Bytes of their texts, and some for everything else.
@@ -132,14 +131,19 @@ impl Messages {
 
     /// How many leading messages [resemble](Message::resembles) those of `other`.
     pub fn resembling(&self, other: &Messages) -> usize {
-        let pairs = self.list.iter().zip(&other.list);
-        pairs.take_while(|(a, b)| a.resembles(b)).count()
+        self.leading(other, Message::resembles)
     }
 
     /// How many leading messages are the very ones of `other`.
     pub fn common(&self, other: &Messages) -> usize {
-        let pairs = self.list.iter().zip(&other.list);
-        pairs.take_while(|(a, b)| Arc::ptr_eq(&a.0, &b.0)).count()
+        self.leading(other, |a, b| Arc::ptr_eq(&a.0, &b.0))
+    }
+
+    /// How many leading messages are pairwise equal; those that were pushed once need no look.
+    fn leading(&self, other: &Messages, equal: impl Fn(&Message, &Message) -> bool) -> usize {
+        let known = self.list.common(&other.list);
+        let pairs = self.list.skip(known).zip(other.list.skip(known));
+        known + pairs.take_while(|(a, b)| equal(a, b)).count()
     }
 }
 

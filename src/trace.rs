@@ -7,11 +7,9 @@
 //!
 //! Invariants: the texts of the nodes, one behind the other, begin the text; each node ends at a cut of it.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use imbl::Vector;
-
+use crate::lineage::Lineage;
 use crate::trie::Step;
 
 /// A node that a text passed, and how far it was at its end.
@@ -27,12 +25,12 @@ pub struct Passed {
 
 /// The nodes that a text passed.
 #[derive(Clone, Default)]
-pub struct Path(Vector<Passed>);
+pub struct Path(Lineage<Passed>);
 
 impl Path {
     /// Goes on over one more node.
     pub fn push(&mut self, step: Step) {
-        self.0.push_back(Passed {
+        self.0.push(Passed {
             bytes: self.bytes() + step.chunk.text().len(),
             ids: self.ids() + step.chunk.ids().len(),
             step,
@@ -59,6 +57,12 @@ impl Path {
         self.0.last().map_or(0, |passed| passed.ids)
     }
 
+    /// How many ids its first `count` nodes have.
+    fn ids_of(&self, count: usize) -> usize {
+        let last = count.checked_sub(1).and_then(|at| self.0.get(at));
+        last.map_or(0, |passed| passed.ids)
+    }
+
     /// The last node.
     pub fn last(&self) -> Option<&Step> {
         self.0.last().map(|passed| &passed.step)
@@ -72,7 +76,7 @@ impl Path {
     /// Its first `count` nodes.
     #[must_use]
     pub fn take(&self, count: usize) -> Path {
-        Path(self.0.take(count.min(self.0.len())))
+        Path(self.0.take(count))
     }
 
     /// The nodes in order.
@@ -80,18 +84,9 @@ impl Path {
         self.0.iter().map(|passed| &passed.step)
     }
 
-    /// How many nodes are `before` something; those come first.
-    fn leading(&self, before: impl Fn(&Passed) -> bool) -> usize {
-        let side = |passed: &Passed| match before(passed) {
-            true => Ordering::Less,
-            false => Ordering::Greater,
-        };
-        self.0.binary_search_by(side).unwrap_or_else(|count| count)
-    }
-
     /// How many leading nodes end by `bytes`.
     pub fn within(&self, bytes: usize) -> usize {
-        self.leading(|passed| passed.bytes <= bytes)
+        self.0.leading(|passed| passed.bytes <= bytes)
     }
 }
 
@@ -142,10 +137,9 @@ impl Trace {
     /// Hands the ids from `start` on to `take`, in pieces and in order.
     pub fn each_from(&self, start: usize, mut take: impl FnMut(&[u32])) {
         let nodes = &self.path.0;
-        let first = self.path.leading(|passed| passed.ids <= start);
-        let before = first.checked_sub(1).map_or(0, |at| nodes[at].ids);
-        let mut skip = start - before.min(start);
-        for passed in nodes.focus().narrow(first..) {
+        let first = nodes.leading(|passed| passed.ids <= start);
+        let mut skip = start - self.path.ids_of(first).min(start);
+        for passed in nodes.skip(first) {
             take(passed.step.chunk.ids().get(skip..).unwrap_or_default());
             skip = 0;
         }
@@ -161,10 +155,10 @@ impl Trace {
 
     /// How many leading ids are equal to those of another trace.
     pub fn common_prefix(&self, other: &Trace) -> usize {
-        let pairs = self.path.steps().zip(other.path.steps());
-        let same = pairs.take_while(|(a, b)| Arc::ptr_eq(&a.chunk, &b.chunk));
-        let same = same.count();
-        let shared = same.checked_sub(1).map_or(0, |at| self.path.0[at].ids);
+        let known = self.path.0.common(&other.path.0);
+        let pairs = self.path.0.skip(known).zip(other.path.0.skip(known));
+        let same = pairs.take_while(|(a, b)| Arc::ptr_eq(&a.step.chunk, &b.step.chunk));
+        let shared = self.path.ids_of(known + same.count());
         let (ours, theirs) = (self.ids_from(shared), other.ids_from(shared));
         let pairs = ours.iter().zip(&theirs);
         shared + pairs.take_while(|(a, b)| a == b).count()

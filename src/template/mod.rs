@@ -235,8 +235,8 @@ impl ChatTemplate {
         let earlier = earlier.or_else(|| self.runs.closest(space, call.messages()));
         let render = || self.evaluate(program, reusing, call);
         let careless = self.fault == Some(Fault::Reuse);
-        let walk = reuse::Walk::new(&program.plans, earlier.clone(), careless);
-        let (output, outcome) = reuse::within(walk, call.messages(), space, render);
+        let walk = reuse::Walk::new(&program.plans, call, earlier.clone(), careless);
+        let (output, outcome) = reuse::within(walk, call, space, render);
         let output = match output {
             // Something is not as the plan has it: no matter, the template can still be rendered.
             Err(reason) if reason == reuse::lost_reason() => return self.render_anew(call),

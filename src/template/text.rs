@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use imbl::Vector;
-
-use super::reuse::Slot;
+use super::reuse::Slots;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +19,7 @@ pub struct Text {
 #[derive(Clone, Debug)]
 enum Piece {
     Own(String),
-    /// With their length in bytes.
-    Iterations(Vector<Slot>, usize),
+    Iterations(Slots),
 }
 
 impl From<String> for Text {
@@ -41,10 +38,9 @@ impl Text {
     }
 
     /// Goes on with the texts of iterations.
-    pub fn push_iterations(&mut self, slots: Vector<Slot>) {
-        let length = slots.iter().map(|slot| slot.length).sum();
-        self.length += length;
-        self.pieces.push(Piece::Iterations(slots, length));
+    pub fn push_iterations(&mut self, slots: Slots) {
+        self.length += slots.until().text;
+        self.pieces.push(Piece::Iterations(slots));
     }
 
     /// Bytes of the text.
@@ -55,11 +51,6 @@ impl Text {
     /// Whether it has no character.
     pub fn is_empty(&self) -> bool {
         self.length == 0
-    }
-
-    /// Whether nothing was pushed yet.
-    pub fn is_empty_of_pieces(&self) -> bool {
-        self.pieces.is_empty()
     }
 
     /// The whole text in a row.
@@ -84,7 +75,7 @@ impl Text {
                         break;
                     }
                 }
-                Piece::Iterations(slots, _) => {
+                Piece::Iterations(slots) => {
                     for slot in slots.iter().rev() {
                         if add(slot.entry.text.as_str().unwrap_or_default()) {
                             break 'pieces;
@@ -109,14 +100,16 @@ impl Text {
         for pair in self.pieces.iter().zip(&other.pieces) {
             match pair {
                 (Piece::Own(a), Piece::Own(b)) if a == b => shared += a.len(),
-                (Piece::Iterations(a, length), Piece::Iterations(b, other)) => {
-                    let pairs = a.iter().zip(b);
+                (Piece::Iterations(a), Piece::Iterations(b)) => {
+                    let known = a.common(b);
+                    let pairs = a.skip(known).zip(b.skip(known));
                     let same = pairs.take_while(|(a, b)| {
                         Arc::ptr_eq(&a.entry, &b.entry) || a.entry.text == b.entry.text
                     });
-                    let same: usize = same.map(|(slot, _)| slot.length).sum();
+                    let same = a.until_first(known + same.count()).text;
                     shared += same;
-                    if same != *length || same != *other {
+                    // Those that are left may have written nothing.
+                    if same != a.until().text || same != b.until().text {
                         break;
                     }
                 }
@@ -132,12 +125,18 @@ mod tests {
     use super::super::reuse::slot_of_text;
     use super::*;
 
+    fn slots(texts: &[&str]) -> Slots {
+        let mut slots = Slots::default();
+        texts.iter().for_each(|text| slots.push(slot_of_text(text)));
+        slots
+    }
+
     fn text(pieces: &[&[&str]]) -> Text {
         let mut text = Text::default();
         for (at, piece) in pieces.iter().enumerate() {
             match at % 2 {
                 0 => text.push(piece.concat()),
-                _ => text.push_iterations(piece.iter().map(|t| slot_of_text(t)).collect()),
+                _ => text.push_iterations(slots(piece)),
             }
         }
         text
@@ -167,22 +166,23 @@ mod tests {
         assert_eq!(first.shared_with(&first.clone()), first.len());
         let mut grown = Text::default();
         grown.push("head ".to_owned());
-        let Piece::Iterations(slots, _) = &first.pieces[1] else {
+        let Piece::Iterations(known) = &first.pieces[1] else {
             panic!("iterations");
         };
-        let mut more = slots.clone();
-        more.push_back(slot_of_text("three "));
-        grown.push_iterations(more.clone());
+        let mut more = known.clone();
+        more.push(slot_of_text("three "));
+        grown.push_iterations(more);
         grown.push("tail".to_owned());
         assert_eq!(grown.shared_with(&first), "head one two ".len());
         assert_eq!(first.shared_with(&grown), "head one two ".len());
         for (first, shared) in [("one ", "head one two three "), ("eno ", "head ")] {
-            more.set(0, slot_of_text(first));
-            let mut other = Text::default();
-            other.push("head ".to_owned());
-            other.push_iterations(more.clone());
+            let other = text(&[&["head "], &[first, "two ", "three "]]);
             assert_eq!(other.shared_with(&grown), shared.len());
         }
         assert_eq!(Text::from("hea".to_owned()).shared_with(&grown), 0);
+        // Loops of other lengths that wrote nothing.
+        let (short, long) = ([""], ["", "", ""]);
+        let [short, long] = [&short[..], &long].map(|loops| text(&[&["head "], loops, &["tail"]]));
+        assert_eq!(short.shared_with(&long), "head tail".len());
     }
 }

@@ -7,11 +7,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use imbl::Vector;
 use minijinja::Value;
 
 use super::dumps::Dump;
 use super::same::same;
+use crate::lineage::Lineage;
 use crate::message::Messages;
 
 /// Runs that are kept for one template.
@@ -96,12 +96,52 @@ pub struct Slot {
     pub item: Value,
     /// One bit for each attribute that it set, those with a number below 64.
     pub set: u64,
-    /// Bytes of its text.
-    pub length: usize,
-    /// Bytes of what it holds, except for messages.
-    pub bytes: usize,
     /// Whether it can be the same again.
     pub lasting: bool,
+    /// The same of all slots up to this one.
+    pub until: Until,
+}
+
+/// What is true of a slot and all before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    /// Bytes of their texts.
+    pub text: usize,
+    /// Bytes of what they hold, except for messages.
+    pub bytes: usize,
+    /// The attributes that one of them set.
+    pub set: u64,
+    /// Whether each can be the same again.
+    pub lasting: bool,
+}
+
+impl Until {
+    const NONE: Until = Until {
+        text: 0,
+        bytes: 0,
+        set: 0,
+        lasting: true,
+    };
+}
+
+impl Entry {
+    /// Whether it came out as another one: the same text, and attributes set to the same values.
+    pub fn came_out_as(&self, other: &Entry) -> bool {
+        let sets_same = |(a, b): (&Option<Value>, &Option<Value>)| match (a, b) {
+            (Some(a), Some(b)) => same(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        same(&self.item, &other.item)
+            && self.text == other.text
+            && self.after.len() == other.after.len()
+            && self.after.iter().zip(&other.after).all(sets_same)
+    }
+
+    /// Whether it can be the same again.
+    pub fn lasts(&self) -> bool {
+        !self.seen.iter().any(|seen| matches!(seen, Seen::Never))
+    }
 }
 
 impl From<Entry> for Slot {
@@ -112,11 +152,75 @@ impl From<Entry> for Slot {
             set: bits.fold(0, |set, (bit, value)| {
                 set | u64::from(value.is_some()) << bit
             }),
-            length: entry.text.as_str().map_or(0, str::len),
-            bytes: entry.bytes,
-            lasting: !entry.seen.iter().any(|seen| matches!(seen, Seen::Never)),
+            lasting: entry.lasts(),
             entry: Arc::new(entry),
+            until: Until::NONE,
         }
+    }
+}
+
+/// Iterations in a row. Runs share what they have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Slots(Lineage<Slot>);
+
+impl Slots {
+    /// Goes on with an iteration.
+    pub fn push(&mut self, mut slot: Slot) {
+        let before = self.until();
+        slot.until = Until {
+            text: before.text + slot.entry.text.as_str().map_or(0, str::len),
+            bytes: before.bytes + slot.entry.bytes,
+            set: before.set | slot.set,
+            lasting: before.lasting && slot.lasting,
+        };
+        self.0.push(slot);
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The one at a place.
+    pub fn get(&self, at: usize) -> Option<&Slot> {
+        self.0.get(at)
+    }
+
+    /// All in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Slot> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those from a place on.
+    pub fn skip(&self, count: usize) -> impl DoubleEndedIterator<Item = &Slot> {
+        self.0.skip(count)
+    }
+
+    /// The first `count`.
+    #[must_use]
+    pub fn take(&self, count: usize) -> Slots {
+        Slots(self.0.take(count))
+    }
+
+    /// How many leading ones are the very ones of `other`.
+    pub fn common(&self, other: &Slots) -> usize {
+        self.0.common(&other.0)
+    }
+
+    /// What is true of all.
+    pub fn until(&self) -> Until {
+        self.0.last().map_or(Until::NONE, |slot| slot.until)
+    }
+
+    /// What is true of the first `count`.
+    pub fn until_first(&self, count: usize) -> Until {
+        let last = count.checked_sub(1).and_then(|at| self.0.get(at));
+        last.map_or(Until::NONE, |slot| slot.until)
     }
 }
 
@@ -125,15 +229,55 @@ impl From<Entry> for Slot {
 pub struct LoopRun {
     /// The variables that all iterations read.
     pub variables: Vec<Value>,
-    /// The iterations, in order. Runs share what they have in common.
-    pub slots: Vector<Slot>,
+    /// The iterations, in the order of the list: a loop that runs backwards, too, has what is new at the end
+    /// then.
+    pub slots: Slots,
+    /// By their place, iterations that came out as the one in the slot, of other inputs: those are theirs.
+    pub anew: Vec<(usize, Arc<Entry>)>,
+    /// Whether the last item of the list came first.
+    pub reversed: bool,
+    /// Whether it went over the messages of the call themselves.
+    pub whole: bool,
     /// Of the plan's watches, the integers that positions are compared with; they are the same in all
     /// iterations.
     pub marks: Vec<Option<i128>>,
     /// Of the lists looked into, which are the loop's own.
     pub own: Vec<bool>,
-    /// Bytes of what the iterations hold.
-    pub bytes: usize,
+}
+
+impl LoopRun {
+    /// How many iterations.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// An iteration by its number in the order in which they ran.
+    pub fn at(&self, number: usize) -> Option<&Slot> {
+        self.slots.get(self.place(number)?)
+    }
+
+    /// The same, with what it was made from.
+    pub fn entry(&self, number: usize) -> Option<&Arc<Entry>> {
+        let place = self.place(number)?;
+        let anew = self.anew.iter().find(|(at, _)| *at == place);
+        match anew {
+            Some((_, entry)) => Some(entry),
+            None => self.slots.get(place).map(|slot| &slot.entry),
+        }
+    }
+
+    fn place(&self, number: usize) -> Option<usize> {
+        match self.reversed {
+            false => Some(number),
+            true => self.len().checked_sub(number + 1),
+        }
+    }
+
+    /// Bytes of what the iterations hold, except for messages.
+    pub fn bytes(&self) -> usize {
+        let anew = self.anew.iter().map(|(_, entry)| entry.bytes);
+        self.slots.until().bytes + anew.sum::<usize>()
+    }
 }
 
 /// One render.
@@ -142,7 +286,8 @@ pub struct Run {
     space: u64,
     /// As of when everything was forgotten last.
     epoch: u64,
-    messages: Messages,
+    /// The conversation.
+    pub messages: Messages,
     /// By number; None for a loop that did not run.
     pub loops: Vec<Option<LoopRun>>,
     /// What was dumped outside of loops.
@@ -160,7 +305,7 @@ impl Run {
         dumps: Vec<Dump>,
     ) -> Self {
         let weight = usize::try_from(messages.weight()).unwrap_or(usize::MAX);
-        let bytes = loops.iter().flatten().map(|run| run.bytes).sum::<usize>();
+        let bytes = loops.iter().flatten().map(LoopRun::bytes).sum::<usize>();
         let bytes = bytes + dumps.iter().map(Dump::bytes).sum::<usize>();
         Run {
             space,

@@ -48,13 +48,13 @@ use std::sync::Arc;
 use minijinja::{Environment, Error, Value};
 
 use super::text::Text;
+use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::message::Messages;
 use crate::semantics::arguments::Raw;
 use crate::semantics::kind::Kind;
 use crate::semantics::unproved;
-use cache::{Entry, LoopRun, Seen};
-pub use cache::{Run, Runs, Slot, epoch, forget};
+use cache::{Entry, LoopRun, Seen, Slot};
+pub use cache::{Run, Runs, Slots, epoch, forget};
 use dumps::Dump;
 use items::{Items, List};
 use plan::{Mark, Place, Plan, Setting, Watch};
@@ -146,6 +146,9 @@ pub struct Share {
 pub struct Walk {
     plans: Arc<[OwnedPlan]>,
     earlier: Option<Arc<Run>>,
+    /// The call's messages as the template sees them, and how many leading ones are the earlier run's.
+    messages: Arc<Vec<Value>>,
+    common: usize,
     /// Of the loops that ran, in the order of the plans.
     loops: Vec<Option<LoopRun>>,
     /// Loops that were left behind, in the order in which they ran.
@@ -166,6 +169,10 @@ struct Current {
     /// Whether entries of the earlier run may be taken over: the variables are the same.
     reusable: bool,
     run: LoopRun,
+    /// Iterations so far.
+    done: usize,
+    /// Of a loop that runs backwards those that are not in its run yet, in the order in which they ran.
+    ahead: Vec<Slot>,
     /// What was seen before the iteration that is being rendered.
     seen: Vec<Seen>,
     /// Which attributes it set so far.
@@ -173,8 +180,10 @@ struct Current {
     item: Value,
     /// What the iterations that were taken over set last, about to be put in place.
     after: Vec<Option<Value>>,
-    /// Up to where the items are known to be those of the earlier run.
+    /// Up to where the items are known to be those of the earlier run, as they come.
     agrees: usize,
+    /// How many items, from the start of the list, are the earlier run's without a look at them.
+    identical: usize,
 }
 
 /// A variable that inputs are taken from.
@@ -197,10 +206,10 @@ pub struct Outcome {
     pub share: Share,
 }
 
-/// Runs `render`, of these messages, with a walk in place.
+/// Runs `render`, of this call, with a walk in place.
 pub fn within<T>(
     walk: Walk,
-    messages: &Messages,
+    call: &Call,
     space: u64,
     render: impl FnOnce() -> T,
 ) -> (T, Option<Outcome>) {
@@ -221,7 +230,13 @@ pub fn within<T>(
     let outcome = walk.map(|walk| Outcome {
         order: walk.order,
         share: walk.share,
-        run: Run::new(space, epoch, messages.clone(), walk.loops, walk.dumps),
+        run: Run::new(
+            space,
+            epoch,
+            call.messages().clone(),
+            walk.loops,
+            walk.dumps,
+        ),
     });
     (result, outcome)
 }
@@ -234,10 +249,19 @@ impl Outcome {
         }
         let mut numbers = self.order.iter();
         let mut text = Text::default();
-        for part in output.split(MARK) {
-            if !text.is_empty_of_pieces() {
-                let run = self.run.loops[*numbers.next()?].as_ref();
-                text.push_iterations(run?.slots.clone());
+        for (at, part) in output.split(MARK).enumerate() {
+            if at > 0 {
+                let run = self.run.loops[*numbers.next()?].as_ref()?;
+                match run.reversed {
+                    false => text.push_iterations(run.slots.clone()),
+                    // As a rule they only look for something.
+                    true if run.slots.until().text == 0 => text.push(String::new()),
+                    true => {
+                        let texts = run.slots.iter().rev();
+                        let texts = texts.filter_map(|slot| slot.entry.text.as_str());
+                        text.push(texts.collect());
+                    }
+                }
             }
             text.push(part.to_owned());
         }
@@ -319,6 +343,11 @@ fn enter(args: &[Value]) -> Result<Value, Error> {
             |known| matches!(known, LookedInto::List(known) if Arc::ptr_eq(known, &list) && !turned),
         );
         let own = own.collect();
+        let whole = Arc::ptr_eq(&list, &walk.messages);
+        let identical = match earlier {
+            Some(earlier) if whole && earlier.whole => walk.common,
+            _ => 0,
+        };
         walk.current = Some(Current {
             number,
             items: List {
@@ -330,13 +359,18 @@ fn enter(args: &[Value]) -> Result<Value, Error> {
             run: LoopRun {
                 variables: variables.to_vec(),
                 own,
+                reversed: plan.reversed,
+                whole,
                 ..LoopRun::default()
             },
+            done: 0,
+            ahead: Vec::new(),
             seen: Vec::new(),
             set: Vec::new(),
             item: Value::UNDEFINED,
             after: Vec::new(),
             agrees: 0,
+            identical,
         });
         Ok(match is_list {
             true => Value::from_object(Items),
@@ -346,10 +380,20 @@ fn enter(args: &[Value]) -> Result<Value, Error> {
 }
 
 impl Walk {
-    /// A walk that takes over what it can from an `earlier` run. `careless` for tests only.
-    pub fn new(plans: &Arc<[OwnedPlan]>, earlier: Option<Arc<Run>>, careless: bool) -> Self {
+    /// A walk of a call that takes over what it can from an `earlier` run. `careless` for tests only.
+    pub fn new(
+        plans: &Arc<[OwnedPlan]>,
+        call: &Call,
+        earlier: Option<Arc<Run>>,
+        careless: bool,
+    ) -> Self {
+        let common = earlier
+            .as_ref()
+            .map(|run| run.messages.common(call.messages()));
         Walk {
             plans: Arc::clone(plans),
+            messages: Arc::clone(call.conversation.values()),
+            common: common.unwrap_or(0),
             earlier,
             loops: plans.iter().map(|_| None).collect(),
             order: Vec::new(),
@@ -366,7 +410,7 @@ impl Walk {
             return Err(lost());
         };
         let current = self.current.as_mut().ok_or_else(lost)?;
-        let at = current.run.slots.len();
+        let at = current.done;
         let expected = current.items.get(at).ok_or_else(lost)?;
         if !same(expected, item) {
             return Err(lost());
@@ -391,12 +435,12 @@ impl Walk {
         let found = earlier.and_then(|run| {
             let place = match plan.reversed {
                 false => Some(at),
-                true => (at + run.slots.len()).checked_sub(current.items.len()),
+                true => (at + run.len()).checked_sub(current.items.len()),
             };
-            place.and_then(|place| Some((run, place, run.slots.get(place)?)))
+            place.and_then(|place| Some((run, place, run.at(place)?)))
         });
-        let found = found.filter(|(_, _, slot)| {
-            same(&slot.item, item) && (self.careless || slot.entry.seen == current.seen)
+        let found = found.filter(|(run, place, slot)| {
+            same(&slot.item, item) && (self.careless || seen_alike(run, *place, &current.seen))
         });
         if let Some((run, place, _)) = found {
             let more = match plan.stretches && !self.careless {
@@ -454,8 +498,19 @@ impl Walk {
             text: text.clone(),
             bytes,
         };
-        current.run.bytes += bytes;
-        current.run.slots.push_back(Slot::from(entry));
+        let earlier = self
+            .earlier
+            .as_ref()
+            .and_then(|run| run.loops[current.number].as_ref());
+        let earlier = earlier.filter(|_| current.reusable && !self.careless);
+        match earlier.and_then(|earlier| current.as_before(earlier, &entry)) {
+            Some(slots) => {
+                current.run.slots = slots;
+                current.run.anew.push((current.done, Arc::new(entry)));
+                current.done += 1;
+            }
+            None => current.add(Slot::from(entry)),
+        }
         Ok(())
     }
 
@@ -490,14 +545,17 @@ impl Walk {
     fn at(&self, args: &[Value]) -> Result<Value, Error> {
         let current = self.current.as_ref().ok_or_else(lost)?;
         let name = args.first().and_then(Value::as_str).ok_or_else(lost)?;
-        items::attribute(&current.items, current.run.slots.len(), name).ok_or_else(lost)
+        items::attribute(&current.items, current.done, name).ok_or_else(lost)
     }
 
     /// `0|op:done`: the mark of the loop that ended.
     fn leave(&mut self) -> Result<Value, Error> {
-        let current = self.current.take().ok_or_else(lost)?;
-        if current.run.slots.len() != current.items.len() {
+        let mut current = self.current.take().ok_or_else(lost)?;
+        if current.done != current.items.len() {
             return Err(lost());
+        }
+        for slot in current.ahead.drain(..).rev() {
+            current.run.slots.push(slot);
         }
         self.order.push(current.number);
         self.loops[current.number] = Some(current.run);
@@ -506,37 +564,94 @@ impl Walk {
 }
 
 impl Current {
+    /// Goes on with an iteration.
+    fn add(&mut self, slot: Slot) {
+        match self.run.reversed {
+            false => self.run.slots.push(slot),
+            true => self.ahead.push(slot),
+        }
+        self.done += 1;
+    }
+
+    /// The iterations with that of the earlier run in place of `entry`, if it differs in its inputs only and
+    /// all before are the earlier run's: what comes behind can go on from them.
+    ///
+    /// As a rule it is the first one of a template that looks at `messages[loop.index0 - 1]`, which is
+    /// the last message there, a new one at each turn.
+    fn as_before(&self, earlier: &LoopRun, entry: &Entry) -> Option<Slots> {
+        /// Each is looked at where inputs are compared.
+        const MOST_ANEW: usize = 4;
+        let at = self.done;
+        let slot = earlier.slots.get(at)?;
+        let begins = !self.run.reversed
+            && self.run.anew.len() < MOST_ANEW
+            && self.run.slots.common(&earlier.slots) == at
+            && slot.lasting
+            && entry.lasts()
+            && entry.came_out_as(&slot.entry);
+        begins.then(|| earlier.slots.take(at + 1))
+    }
+
     /// Takes over `count` iterations of an earlier run from `place` on.
     fn take_over(&mut self, plan: &OwnedPlan, earlier: &LoopRun, place: usize, count: usize) {
-        let mut taken = match place {
-            0 => earlier.slots.take(count),
-            _ => earlier.slots.skip(place).take(count),
-        };
-        // Items that say the same as those of the earlier run, but are others, are compared only once.
-        let items = self.items.skip(self.run.slots.len());
-        if !taken
-            .iter()
-            .zip(items.clone())
-            .all(|(slot, item)| same_dict(&slot.item, item))
-        {
-            for (slot, item) in taken.iter_mut().zip(items) {
-                slot.item = item.clone();
-            }
-        }
         let last_set = |index: usize| {
-            let mut sets = taken.iter().rev();
-            let bit = u32::try_from(index)
-                .ok()
-                .and_then(|bit| 1_u64.checked_shl(bit));
-            let slot = sets.find(|slot| bit.is_none_or(|bit| slot.set & bit != 0));
+            let bit = u32::try_from(index).ok();
+            let bit = bit.and_then(|bit| 1_u64.checked_shl(bit));
+            let is_set = |set: u64| bit.is_none_or(|bit| set & bit != 0);
+            if !is_set(earlier.slots.until().set) {
+                return None;
+            }
+            let mut slots = (place..place + count).rev().filter_map(|at| earlier.at(at));
+            let slot = slots.find(|slot| is_set(slot.set));
             slot.and_then(|slot| slot.entry.after.get(index)?.clone())
         };
         self.after = (0..plan.sets.len()).map(last_set).collect();
-        self.run.bytes += taken.iter().map(|slot| slot.bytes).sum::<usize>();
-        match self.run.slots.is_empty() {
-            true => self.run.slots = taken,
-            false => self.run.slots.append(taken),
+        if let Some(slots) = self.prefix(earlier, place, count) {
+            let from = slots.len() - count;
+            let anew = earlier.anew.iter();
+            let anew = anew.filter(|(at, _)| (from..slots.len()).contains(at));
+            self.run.anew.extend(anew.cloned());
+            self.run.slots = slots;
+            self.done += count;
+            return;
         }
+        for at in place..place + count {
+            let item = self.items.get(self.done);
+            let (Some(slot), Some(entry), Some(item)) = (earlier.at(at), earlier.entry(at), item)
+            else {
+                return; // More than there are: the loop will not end where it should.
+            };
+            // Items that say the same as those of the earlier run, but are others, are compared only once.
+            self.add(Slot {
+                item: item.clone(),
+                entry: Arc::clone(entry),
+                ..slot.clone()
+            });
+        }
+    }
+
+    /// The iterations up to the `count` ones of an earlier run from `place` on, in the order of the list, if
+    /// they are how the earlier run's begin.
+    fn prefix(&self, earlier: &LoopRun, place: usize, count: usize) -> Option<Slots> {
+        let end = match self.run.reversed {
+            false => {
+                let begins = place == self.done && self.run.slots.common(&earlier.slots) == place;
+                begins.then_some(place + count)?
+            }
+            true => (place + count == earlier.len()).then_some(count)?,
+        };
+        // Of a list that is turned, the first items come last.
+        let known = match (self.run.reversed, self.items.turned) {
+            (true, false) => 0,
+            _ => self.identical.min(end),
+        };
+        let mut rest = earlier.slots.skip(known).take(end - known).zip(known..);
+        let item = |at: usize| match self.run.reversed {
+            false => self.items.get(at),
+            true => self.items.get(self.items.len().checked_sub(at + 1)?),
+        };
+        rest.all(|(slot, at)| item(at).is_some_and(|item| same_dict(&slot.item, item)))
+            .then(|| earlier.slots.take(end))
     }
 
     /// Length of the items, or of a list that is looked into.
@@ -624,6 +739,11 @@ impl OwnedWatch {
             },
         })
     }
+}
+
+/// Whether an iteration of an earlier run had these inputs.
+fn seen_alike(run: &LoopRun, number: usize, seen: &[Seen]) -> bool {
+    run.entry(number).is_some_and(|entry| entry.seen == seen)
 }
 
 fn weight(value: &Value) -> usize {

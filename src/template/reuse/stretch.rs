@@ -13,9 +13,10 @@
 //!   the loop, see [`is_possible`]), so the sides agree as long as both positions are below their marks, or
 //!   once both are above, or always if both marks are equally far away.
 //!
-//! Cost: a comparison of two pointers for each item, once in a run.
+//! Cost: none for items that are the conversation's messages and were those of the earlier run, see
+//! [`Lineage`](crate::lineage::Lineage); else a comparison of two pointers for each, once in a run.
 
-use super::cache::LoopRun;
+use super::cache::{LoopRun, Slot};
 use super::plan::{Mark, Place, Plan, Watch};
 use super::same::same;
 use super::{Current, OwnedPlan, OwnedWatch};
@@ -38,7 +39,7 @@ pub fn is_possible(plan: &Plan<'_>) -> bool {
 /// How many iterations behind the current one, which has the inputs of the `earlier` run's at `place`, have
 /// those of the ones behind that.
 pub fn reach(plan: &OwnedPlan, current: &mut Current, earlier: &LoopRun, place: usize) -> usize {
-    let at = current.run.slots.len();
+    let at = current.done;
     reach_of(plan, current, earlier, at, place).map_or(0, |end| end.saturating_sub(at + 1))
 }
 
@@ -52,7 +53,7 @@ fn reach_of(
 ) -> Option<usize> {
     // Positions in the earlier run, as those in this one.
     let aligned = |position: usize| (at + position).saturating_sub(place);
-    let (length, earlier_length) = (current.items.len(), aligned(earlier.slots.len()));
+    let (length, earlier_length) = (current.items.len(), aligned(earlier.len()));
     let mut end = length.min(earlier_length);
     let mut ahead = 0;
     for (number, watch) in plan.watches.iter().enumerate() {
@@ -81,7 +82,7 @@ fn reach_of(
                         let from = (at + 1).checked_sub(back)?;
                         let mut between = from..at;
                         let agree = |at| {
-                            let pair = (current.items.get(at), earlier.slots.get(at));
+                            let pair = (current.items.get(at), earlier.at(at));
                             matches!(pair, (Some(item), Some(slot)) if same(item, &slot.item))
                         };
                         if !between.all(agree) {
@@ -106,13 +107,60 @@ fn reach_of(
     }
     // Items that have to agree, and those that do.
     let most = (end + ahead).min(length).min(earlier_length);
-    let known = current.agrees.max(at + 1);
-    if known < most {
-        let there = known - at + place;
-        let there = earlier.slots.focus().narrow(there..there + most - known);
-        let pairs = current.items.skip(known).zip(there);
-        let agree = pairs.take_while(|(item, slot)| slot.lasting && same(item, &slot.item));
-        current.agrees = known + agree.count();
+    let known = current
+        .agrees
+        .max(at + 1)
+        .max(identical(current, earlier, at, place));
+    current.agrees = match known < most {
+        true => known + agreeing(current, earlier, known, place + (known - at), most - known),
+        false => known,
+    };
+    Some(end.min(current.agrees.saturating_sub(ahead)))
+}
+
+/// Up to where the items are those of the earlier run because the conversation is.
+fn identical(current: &Current, earlier: &LoopRun, at: usize, place: usize) -> usize {
+    let (length, identical) = (current.items.len(), current.identical);
+    // In the order of the list, the items in question are among the first `covered`.
+    let (covered, known) = match (current.run.reversed, current.items.turned) {
+        (false, _) => (identical, identical),
+        (true, true) if length - identical.min(length) <= at + 1 => {
+            ((earlier.len() - place).saturating_sub(1), length)
+        }
+        (true, _) => return 0,
+    };
+    match earlier.slots.until_first(covered).lasting {
+        true => known,
+        false => 0,
     }
-    Some(end.min(current.agrees.max(at + 1).saturating_sub(ahead)))
+}
+
+/// How many of `count` items from `from` on are those of the earlier run from `there` on.
+fn agreeing(
+    current: &Current,
+    earlier: &LoopRun,
+    from: usize,
+    there: usize,
+    count: usize,
+) -> usize {
+    let agrees = |slot: &Slot, at: usize| {
+        let item = current.items.get(at);
+        slot.lasting && item.is_some_and(|item| same(item, &slot.item))
+    };
+    let places = from..from + count;
+
+    match earlier.reversed {
+        false => {
+            let pairs = earlier.slots.skip(there).zip(places);
+            pairs.take_while(|(slot, at)| agrees(slot, *at)).count()
+        }
+        true => {
+            let mut pairs = (there..).zip(places);
+            let differ = pairs.position(|(there, at)| {
+                let slot = earlier.at(there);
+                !slot.is_some_and(|slot| agrees(slot, at))
+            });
+            differ.unwrap_or(count)
+        }
+    }
 }
