@@ -109,6 +109,14 @@ class Prompt:
         located = self._locate()
         return None if located is None else located[1].copy()
 
+    @property
+    def iterations(self) -> tuple[int, int]:
+        """Iterations of the template's loops over messages: `(taken over from earlier turns, rendered)`.
+
+        Loops that can take none over are not counted.
+        """
+        return self._source.iterations if isinstance(self._source, _native.Prompt) else (0, 0)
+
     def tolist(self) -> list[int]:
         """All ids as a fresh list of int."""
         ids: list[int] = self._source.tolist() if isinstance(self._source, _native.Prompt) else list(self._source)

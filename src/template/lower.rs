@@ -218,12 +218,11 @@ impl<'s> Walk<'_, 's> {
         Ok(lowered)
     }
 
-    /// The item of a loop over messages whose iterations can be told apart in the output.
+    /// The item of a loop whose iterations can be told apart in the output. Whether it is a message shows
+    /// when it runs.
     fn located(&self, s: &ast::ForLoop<'s>) -> Option<&'s str> {
         match &s.target {
-            Expr::Var(item) if self.in_output && self.is_counted() => {
-                self.names.is_about_messages(&s.iter).then_some(item.id)
-            }
+            Expr::Var(item) if self.in_output && self.is_counted() => Some(item.id),
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ mod scope;
 mod text;
 mod tracker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -25,7 +25,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
 use crate::call::Call;
 use crate::error::{Category, Reason};
-use crate::message::{Message, Messages};
+use crate::message::Messages;
 use crate::sampler::Sampler;
 use crate::semantics::{self, Dict, Unproved, budget};
 use crate::shape::Words;
@@ -417,13 +417,13 @@ impl<'s> Program<'s> {
 
 /// The parts of a text between marks, by the message that is the item of the iteration.
 fn located(marks: &[(Option<Value>, usize)], messages: &Messages) -> Vec<MessageSpan> {
-    let is = |item: &Value, message: &Message| {
-        let pair = (
-            item.downcast_object_ref::<Dict>(),
-            message.value().downcast_object_ref::<Dict>(),
-        );
-        matches!(pair, (Some(a), Some(b)) if std::ptr::eq(a, b))
-    };
+    let object = |value: &Value| value.downcast_object_ref::<Dict>().map(std::ptr::from_ref);
+    let mut places: HashMap<*const Dict, Vec<usize>> = HashMap::new();
+    for (place, message) in messages.iter().enumerate() {
+        if let Some(object) = object(message.value()) {
+            places.entry(object).or_default().push(place);
+        }
+    }
     let mut spans = Vec::new();
     // An object may stand for several messages: the next one is meant, as a rule.
     let mut next = 0;
@@ -432,9 +432,11 @@ fn located(marks: &[(Option<Value>, usize)], messages: &Messages) -> Vec<Message
             next = 0;
             continue;
         };
-        let ahead = messages.skip(next).position(|message| is(item, message));
-        let found = ahead.map(|ahead| next + ahead);
-        let found = found.or_else(|| messages.iter().position(|message| is(item, message)));
+        let found = object(item).and_then(|object| places.get(&object));
+        let found = found.and_then(|places| {
+            let ahead = places.iter().find(|place| **place >= next);
+            ahead.or(places.first()).copied()
+        });
         if let Some(message) = found
             && let Some((_, end)) = marks.get(at + 1)
         {
@@ -475,6 +477,7 @@ fn render_reason(error: &Error) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Message;
 
     fn refusal(source: &str) -> Option<String> {
         ChatTemplate::compile(source).err().map(|r| r.construct)

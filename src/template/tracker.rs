@@ -24,8 +24,8 @@ pub type Span = (usize, usize);
 pub struct Tracked {
     /// What `generation` tags wrote, in the order in which transformers notes it.
     pub spans: Vec<Span>,
-    /// Where loops over messages that run straight into the output begin an iteration, with its item,
-    /// or end; in the order of the text.
+    /// Where loops that run straight into the output begin an iteration, with its item, or end; in the
+    /// order of the text.
     pub marks: Vec<(Option<Value>, usize)>,
 }
 

@@ -54,6 +54,14 @@ def test_the_demo_model_as_a_document(capsys: pytest.CaptureFixture[str]) -> Non
         "reason": None,
         "return_dict_default": MAJOR >= 5,
     }
+    turns = {shape["shape"]: shape for shape in found["turns"]}
+    assert set(turns) == {"plain", "system message", "calls", "parallel calls", "reasoning"}
+    for name, shape in turns.items():
+        assert shape["reason"] is None, name
+        # The system message stands in the head of the prompt.
+        assert shape["missing"] == ["system"] * (name == "system message")
+        assert shape["located"] == shape["messages"] - len(shape["missing"]) > 0
+        assert shape["taken_over"] > 2 * shape["rendered"] > 0, name
     assert found["seconds"]["load"] > 0
     assert found["memory"]["checkpoints_budget"] == 256 * 1024 * 1024
 
@@ -66,6 +74,8 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["self-check"].endswith("0 differ; incremental encoding is on")
     assert found["template"].endswith("characters: native")
     assert found["old turns"] == f"{LOOPS} of {LOOPS} loops over messages reuse what they rendered before"
+    # Lines of one name: the last one is found.
+    assert re.fullmatch(r"reasoning: 13 of 13 messages located; the last turn .+ iterations", found["turns"])
     assert found["rules"].endswith("(probed)")
     assert ("drops null keys" in found["rules"]) is (MAJOR >= 5)
     assert found["return_dict"] == f"{MAJOR >= 5} by default"
@@ -75,6 +85,7 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert "table_bytes" not in found["seconds"]
 
 
+@pytest.mark.fallback
 def test_a_construct_that_is_not_native_has_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     template = tmp_path / "t.jinja"
     template.write_text(DATED, encoding="utf-8")
@@ -93,6 +104,7 @@ def test_clock_formats(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert "the template prints it as '%Y-%m'" in inspect(capsys, TOKENIZER, "--template", template)
 
 
+@pytest.mark.fallback
 def test_templates_with_names(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(TOKENIZER)
     tokenizer.chat_template = {"default": "{{ messages }}", "tool_use": DATED}
@@ -102,6 +114,7 @@ def test_templates_with_names(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert {template["name"] for template in found} == {"default", "tool_use"}
 
 
+@pytest.mark.fallback
 def test_without_an_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turntrie.backend.load", lambda *_: Reason("tokenizer:unloadable"))
     out = inspect(capsys, TOKENIZER)

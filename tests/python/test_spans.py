@@ -90,6 +90,38 @@ def test_what_is_collected_first_is_nobody_s() -> None:
     assert set(prompt.message_index.tolist()) == {-1}
 
 
+def test_loops_over_something_else_do_not_matter() -> None:
+    """What a loop inside of an iteration writes is its message's, and what others write nobody's."""
+    tok = toys.wrapped()
+    tok.chat_template = (
+        "{% macro count(messages) %}{% for m in messages %}.{% endfor %}{% endmacro %}"
+        "{% for t in ['head'] %}{{ t }}{% endfor %}"
+        "{% for m in messages %}[{% for c in m.parts %}<{{ c.x }}>{% endfor %}{{ m.role }}"
+        "{% for next in messages[loop.index0 + 1:][:1] %}/{{ next.role }}{% endfor %}{{ count(messages) }}]{% endfor %}"
+        "{% for t in ['tail'] %}{{ t }}{% endfor %}"
+    )
+    messages = [{"role": "a", "parts": [{"x": 1}, {"x": 2}]}, {"role": "b", "parts": []}]
+    prompt = tok.turntrie.prompt(messages)
+    assert (prompt.path, prompt.reason) == ("native", None)
+    text = text_of(tok, messages)
+    assert text == "head[<1><2>a/b..][b..]tail"
+    assert [(span.message, text[span.start : span.end]) for span in prompt.spans] == [
+        (0, "[<1><2>a/b..]"),
+        (1, "[b..]"),
+    ]
+
+
+def test_a_list_under_the_name_of_messages_is_looked_through() -> None:
+    tok = toys.wrapped()
+    tok.chat_template = (
+        "{% set messages = messages[1:] if messages[0].role == 'system' else messages %}"
+        "{% for m in messages + [{'role': 'end', 'content': ''}] %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+    )
+    messages = [{"role": "system", "content": "s"}, *chat(3)]
+    spans = tok.turntrie.prompt(messages).spans
+    assert [span.message for span in spans] == [1, 2, 3]
+
+
 @pytest.mark.fallback
 def test_a_prompt_of_transformers_has_none() -> None:
     tok = toys.wrapped()

@@ -29,7 +29,8 @@ def add_command(commands: "_SubParsersAction[Any]") -> None:
         help="show what turntrie derives from your model",
         description="Prints what turntrie derives from a model's tokenizer and chat template and from the installed "
         "transformers: pipeline and cuts, and why not more; whether the template is rendered natively, and which "
-        "construct in which line is in the way; the rules found by probing; times and memory.",
+        "construct in which line is in the way; for some shapes of turns, of how many messages the text is located and "
+        "how much of the old ones is rendered again; the rules found by probing; times and memory.",
     )
     add_model(parser)
     parser.set_defaults(run=run)
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     load_seconds, tok = _timed(lambda: models.load_wrapped(options.model, template, verify="off"))
 
     from turntrie.check import facts  # noqa: PLC0415  # `--help` needs no extension
+    from turntrie.check.turns import turns  # noqa: PLC0415  # as above
 
     before = facts.resident_bytes()
     template_seconds, templates = _timed(lambda: facts.templates(tok))
@@ -48,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     engine = facts.engine(tok)
     after = facts.resident_bytes()
     original = type(tok).__mro__[1]
+    tried = [] if tok.chat_template is None else turns(tok)
     held = tok.turntrie.stats()["engine"] or {}
     value = {
         "model": str(options.model),
@@ -56,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         "engine": engine._asdict(),
         "added_tokens": facts.added_tokens(tok),
         "templates": [template.document() for template in templates],
+        "turns": [shape.document() for shape in tried],
         "rules": rules,
         "seconds": {"load": load_seconds, "templates": template_seconds, "rules": rule_seconds, **engine.seconds},
         "memory": {
@@ -69,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(value, indent=1))
     else:
         lines = [line for template in templates for line in _template(template.document())]
+        lines += [("turns", f"{shape.shape}: {shape.text()}") for shape in tried]
         print(_text(value, engine.describe(), lines))
     return 0
 
