@@ -843,7 +843,7 @@ impl<'s> Walk<'_, 's> {
             return Ok(deferred("filter", value, args, s.span()));
         }
         // What a block writes has no identity to be recognised by.
-        let dumps = self.options.form == Form::Reusing && s.name == "tojson" && s.args.is_empty();
+        let dumps = self.options.form == Form::Reusing && s.name == "tojson";
         Ok(Expr::Filter(Spanned::new(
             ast::Filter {
                 name: if dumps && value.is_some() {

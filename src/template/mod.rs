@@ -477,7 +477,7 @@ fn render_reason(error: &Error) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Message;
+    use crate::message::{Message, Variables};
 
     fn refusal(source: &str) -> Option<String> {
         ChatTemplate::compile(source).err().map(|r| r.construct)
@@ -793,6 +793,65 @@ mod tests {
                 }
                 before = Some(again);
             }
+        }
+    }
+
+    /// A turn that only adds shares all but its end with the one before, without a look at what they share.
+    #[test]
+    fn turns_go_on_from_each_other() {
+        for source in [
+            "{% for m in messages %}{{ m.content }};{% endfor %}",
+            // The first iteration looks at the last message.
+            "{% for m in messages %}{% if messages[loop.index0 - 1].role != 'x' %}{{ m.content }}{% endif %}{% endfor %}",
+            "{% set ns = namespace(at=0) %}{% for m in messages[::-1] %}{% if m.role == 'user' %}{% set ns.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}{{ m.content }}{% if loop.last %}!{% endif %}{% endfor %}{{ ns.at }}",
+        ] {
+            let template = ChatTemplate::compile(source).ok().unwrap();
+            let mut call = conversation(200);
+            let mut before: Option<Arc<Run>> = None;
+            for turn in 0..20 {
+                let again = template.render_again(&call, 0, before.as_ref()).unwrap();
+                let want = template.render(&call).unwrap();
+                assert_eq!(again.text.whole(), want, "{source}");
+                let run = again.run.unwrap();
+                if let Some(before) = before {
+                    for pair in run.loops.iter().zip(&before.loops) {
+                        let (Some(now), Some(then)) = pair else {
+                            panic!("{source}: a loop did not run");
+                        };
+                        let common = now.slots.common(&then.slots);
+                        assert!(common + 1 >= then.slots.len(), "{source}, {turn}: {common}");
+                    }
+                }
+                before = Some(run);
+                for message in conversation(3).messages().iter() {
+                    call.conversation.push(message.clone());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_dumped_again_is_taken_over() {
+        let source = "{{ tools|tojson }}{{ tools|tojson(indent=2) }}{{ tools|tojson(indent=3) }}{% for m in messages %}{{ m.content }}{% endfor %}";
+        let template = ChatTemplate::compile(source).ok().unwrap();
+        let mut call = conversation(5);
+        let tools = Dict::new(vec![(
+            Value::from("name"),
+            Value::from("a tool with a name that is not short"),
+        )]);
+        call.variables = Variables::new(vec![(Value::from("tools"), Value::from_object(tools))]);
+        let mut known: Option<Arc<Run>> = None;
+        for _ in 0..3 {
+            let again = template.render_again(&call, 0, known.as_ref()).unwrap();
+            assert_eq!(again.text.whole(), template.render(&call).unwrap());
+            let run = again.run.unwrap();
+            assert_eq!(run.dumps.len(), 3);
+            if let Some(known) = known {
+                for (a, b) in run.dumps.iter().zip(&known.dumps) {
+                    assert_eq!(a.text().as_ptr(), b.text().as_ptr());
+                }
+            }
+            known = Some(run);
         }
     }
 }
