@@ -854,4 +854,69 @@ mod tests {
             known = Some(run);
         }
     }
+
+    /// An iteration that came out as before keeps its place, but no large message alive that it once saw.
+    #[test]
+    fn what_an_iteration_saw_once_is_not_kept_for_long() {
+        let source = "{% for m in messages %}{% if messages[loop.index0 - 1].role != m.role %}[{% endif %}{{ m.role }}{% endfor %}";
+        let said = |content: Arc<str>| {
+            let fields = [
+                ("role", Value::from("tool")),
+                ("content", Value::from(content)),
+            ];
+            let fields = fields.map(|(name, value)| (Value::from(name), value));
+            Message::new(Dict::new(fields.to_vec()))
+        };
+        for (size, held) in [(8 << 20, false), (1 << 18, true)] {
+            let template = ChatTemplate::compile(source).ok().unwrap();
+            let messages = conversation(2).messages().clone();
+            let mut call = conversation(2);
+            let large: Arc<str> = "x".repeat(size).into();
+            let mut before: Option<Arc<Run>> = None;
+            for content in [Arc::clone(&large), "small".into(), "other".into()] {
+                call.conversation = messages.clone().into();
+                call.conversation.push(said(content));
+                let again = template.render_again(&call, 0, before.as_ref()).unwrap();
+                assert_eq!(again.text.whole(), template.render(&call).unwrap());
+                before = again.run;
+            }
+            // It knows earlier runs, too.
+            drop(template);
+            let run = before.unwrap();
+            let bytes = run.loops[0].as_ref().unwrap().bytes();
+            // What is held is counted.
+            assert_eq!(bytes > size, held, "{size}: {bytes}");
+            assert_eq!(Arc::strong_count(&large) > 1, held, "{size}");
+        }
+    }
+
+    /// Iterations that come out as before one after another: their inputs do not pile up beside the run.
+    #[test]
+    fn inputs_beside_a_run_are_few() {
+        let source = "{% for m in messages %}{% if messages[loop.index0 + 1] is defined and messages[loop.index0 + 1].content == 'x' %}!{% endif %}{{ m.role }}{% endfor %}";
+        let template = ChatTemplate::compile(source).ok().unwrap();
+        let messages: Vec<Message> = conversation(40).messages().iter().cloned().collect();
+        let other: Vec<Message> = conversation(80)
+            .messages()
+            .iter()
+            .skip(40)
+            .cloned()
+            .collect();
+        let mut before: Option<Arc<Run>> = None;
+        for changed in 1..40 {
+            let mut call = conversation(0);
+            for (at, message) in messages.iter().enumerate() {
+                let message = match at <= changed && at % 3 == 0 {
+                    true => &other[at],
+                    false => message,
+                };
+                call.conversation.push(message.clone());
+            }
+            let again = template.render_again(&call, 0, before.as_ref()).unwrap();
+            assert_eq!(again.text.whole(), template.render(&call).unwrap());
+            let run = again.run.unwrap();
+            assert!(run.loops[0].as_ref().unwrap().anew.len() <= 4);
+            before = Some(run);
+        }
+    }
 }

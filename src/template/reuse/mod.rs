@@ -65,6 +65,9 @@ pub use trust::{Difference, Trust};
 /// message or a variable holds it, which shows by its number.
 const MARK: &str = "\u{fdd0}\u{0}turntrie:loop\u{0}\u{fdd1}";
 
+/// So many iterations of a run may have inputs beside their slot: each is looked at where inputs are compared.
+const MOST_ANEW: usize = 4;
+
 /// Conversations shorter than this are rendered as they are.
 pub const FEWEST_MESSAGES: usize = 2;
 
@@ -504,9 +507,11 @@ impl Walk {
             .and_then(|run| run.loops[current.number].as_ref());
         let earlier = earlier.filter(|_| current.reusable && !self.careless);
         match earlier.and_then(|earlier| current.as_before(earlier, &entry)) {
-            Some(slots) => {
+            Some((slots, held)) => {
+                let bytes = entry.bytes + held;
+                let entry = Arc::new(Entry { bytes, ..entry });
                 current.run.slots = slots;
-                current.run.anew.push((current.done, Arc::new(entry)));
+                current.run.anew.push((current.done, entry));
                 current.done += 1;
             }
             None => current.add(Slot::from(entry)),
@@ -574,22 +579,29 @@ impl Current {
     }
 
     /// The iterations with that of the earlier run in place of `entry`, if it differs in its inputs only and
-    /// all before are the earlier run's: what comes behind can go on from them.
+    /// all before are the earlier run's: what comes behind can go on from them. And the bytes of what its
+    /// inputs hold, which may be messages that the conversation has no longer.
     ///
     /// As a rule it is the first one of a template that looks at `messages[loop.index0 - 1]`, which is
     /// the last message there, a new one at each turn.
-    fn as_before(&self, earlier: &LoopRun, entry: &Entry) -> Option<Slots> {
-        /// Each is looked at where inputs are compared.
-        const MOST_ANEW: usize = 4;
+    fn as_before(&self, earlier: &LoopRun, entry: &Entry) -> Option<(Slots, usize)> {
+        /// What is held for that may have as many bytes.
+        const MOST_HELD: usize = 1 << 20;
         let at = self.done;
         let slot = earlier.slots.get(at)?;
+        let held = slot.entry.seen.iter().map(|seen| match seen {
+            Seen::Value(value) => weight(value),
+            _ => 0,
+        });
+        let held = held.sum::<usize>() + weight(&slot.item);
         let begins = !self.run.reversed
             && self.run.anew.len() < MOST_ANEW
+            && held <= MOST_HELD
             && self.run.slots.common(&earlier.slots) == at
             && slot.lasting
             && entry.lasts()
             && entry.came_out_as(&slot.entry);
-        begins.then(|| earlier.slots.take(at + 1))
+        begins.then(|| (earlier.slots.take(at + 1), held))
     }
 
     /// Takes over `count` iterations of an earlier run from `place` on.
@@ -607,13 +619,14 @@ impl Current {
         };
         self.after = (0..plan.sets.len()).map(last_set).collect();
         if let Some(slots) = self.prefix(earlier, place, count) {
-            let from = slots.len() - count;
-            let anew = earlier.anew.iter();
-            let anew = anew.filter(|(at, _)| (from..slots.len()).contains(at));
-            self.run.anew.extend(anew.cloned());
-            self.run.slots = slots;
-            self.done += count;
-            return;
+            let taken = slots.len() - count..slots.len();
+            let anew = earlier.anew.iter().filter(|(at, _)| taken.contains(at));
+            if self.run.anew.len() + anew.clone().count() <= MOST_ANEW {
+                self.run.anew.extend(anew.cloned());
+                self.run.slots = slots;
+                self.done += count;
+                return;
+            }
         }
         for at in place..place + count {
             let item = self.items.get(self.done);
