@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jinja2
+
 import replays
 from run import environment
 from turntrie import _native
@@ -42,7 +44,11 @@ def texts(model: Path) -> tuple[list[str], str, str]:
     given = replays.chosen()
     contents = [m["content"] for m in given.recording.messages if isinstance(m.get("content"), str) and m["content"]]
     plain = replays.load(model)
-    marked = plain.apply_chat_template([{"role": "user", "content": "@@@@"}], tokenize=False)
+    try:
+        marked = plain.apply_chat_template([{"role": "user", "content": "@@@@"}], tokenize=False)
+    except (TypeError, jinja2.UndefinedError):  # a template that takes parts only
+        part = {"type": "text", "text": "@@@@"}
+        marked = plain.apply_chat_template([{"role": "user", "content": [part]}], tokenize=False)
     before, _, after = marked.partition("@@@@")
     return contents, before, after
 

@@ -19,8 +19,6 @@ use crate::trace::{Path, Trace};
 
 /// Divergences kept for reports.
 const KEPT: usize = 8;
-/// For texts of our own; namespaces of callers are counted from 0.
-const OWN_NAMESPACE: u64 = u64::MAX;
 
 /// A text whose ids differ between the incremental path and a full encode.
 #[derive(Clone, Debug)]
@@ -102,15 +100,6 @@ impl Verified {
         verified.self_check()?;
         verified.baseline = verified.engine.statistics();
         Ok(verified)
-    }
-
-    /// Encodes a text of the vocabulary's own words and forgets it: tables and code are in memory then.
-    pub fn warm_up(&self) {
-        if let Ok(fast) = self.engine.encoders().fast() {
-            // A text that is refused, as none should be, does no harm.
-            let _ = self.engine.encode(OWN_NAMESPACE, &fast.familiar());
-            self.engine.drop_namespace(OWN_NAMESPACE);
-        }
     }
 
     /// The engine itself.
@@ -240,10 +229,11 @@ impl Verified {
     /// Encodes adversarial texts through the trie, cuts them at every cut of the policy, and looks
     /// whether cuts that the frontier lets through are cuts of the other text as well.
     fn self_check(&self) -> Result<(), Error> {
+        const NAMESPACE: u64 = u64::MAX;
         let texts = adversarial_texts(&self.engine.added_tokens());
         for (round, text) in texts.iter().enumerate() {
             let want = self.engine.encode_full(text)?;
-            let mut outcomes = vec![self.engine.encode(OWN_NAMESPACE, text)?.ids];
+            let mut outcomes = vec![self.engine.encode(NAMESPACE, text)?.ids];
             let cuts: Vec<_> = self.engine.policy().cuts(text, 0).collect();
             let seam = |cut: &&Cut| matches!(cut.kind, CutKind::Parted | CutKind::Unjoined);
             let at_token = cuts.iter().filter(|cut| !seam(cut)).nth(round % 4);
@@ -271,7 +261,7 @@ impl Verified {
                 break;
             }
         }
-        self.engine.drop_namespace(OWN_NAMESPACE);
+        self.engine.drop_namespace(NAMESPACE);
         Ok(())
     }
 

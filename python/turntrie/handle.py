@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turntrie import path
+from turntrie import attachment, path
 from turntrie.attachment import Attachment
 from turntrie.dispatch import ask_reference, count
 from turntrie.prompt import Prompt
@@ -66,7 +66,11 @@ class Handle:
         backend = path.engine(self._tok)
         if isinstance(backend, Reason):
             return {}
-        backend.engine.prepare()  # else the first call would pay for cold tables, and the first list for its ints
+        backend.engine.prepare_lists()  # else the first list would pay for its table of ints
+        # Else the first call would wait for all that is not in memory yet.
+        root = attachment.root(None)
+        backend.engine.encode(backend.engine.familiar(), root, 0).buffer()
+        backend.engine.drop_namespace(root)
         return dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:

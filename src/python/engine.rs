@@ -147,10 +147,15 @@ impl Engine {
         (parse.as_secs_f64(), tables.as_secs_f64())
     }
 
-    /// Makes what the first call and the first list would otherwise pay for.
-    fn prepare(&self, py: Python<'_>) {
+    /// Makes what the first list would otherwise pay for.
+    fn prepare_lists(&self, py: Python<'_>) {
         self.lists.prepare(py);
-        py.detach(|| self.inner.warm_up());
+    }
+
+    /// A text for a first call that nobody waits for: of words of the vocabulary, and some it lacks.
+    fn familiar(&self) -> String {
+        let fast = self.inner.engine().encoders().fast();
+        fast.map_or_else(|_| String::new(), FastEncoder::familiar)
     }
 
     /// The encoder's name, and the bytes of its own tables.

@@ -89,7 +89,7 @@ struct Asked {
 const AHEAD: usize = 16;
 
 /// So many words of a vocabulary, whose first ones are those that are met most, fill half of [`Recent`].
-const FAMILIAR: usize = 1 << 13;
+const FAMILIAR: usize = 1 << 14;
 
 /// Up to so many symbols the lowest rank is found by looking at all of them.
 const SHORT: usize = 64;
@@ -272,10 +272,16 @@ impl Bpe {
         scratch
     }
 
-    /// A text of the first words of the vocabulary.
+    /// A text of the first words of the vocabulary, and of some that it lacks: whoever encodes it has seen
+    /// all tables.
     pub(super) fn familiar(&self) -> String {
         let words = self.tokens.first_words(FAMILIAR);
-        words.filter_map(|(key, _)| key.text()).collect()
+        let words: Vec<String> = words.filter_map(|(key, _)| key.text()).collect();
+        let joined = words
+            .chunks(8)
+            .map(|words| words.concat().replace(' ', "") + " ");
+        let joined: String = joined.collect();
+        words.concat() + &joined
     }
 
     /// Bytes that the tables take.

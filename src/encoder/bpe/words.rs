@@ -261,7 +261,7 @@ pub(super) struct Recent(Vec<Line>);
 #[repr(align(64))]
 struct Line([(Key, FewIds); 2]);
 
-const SETS_BITS: u32 = 13;
+const SETS_BITS: u32 = 14;
 
 impl Recent {
     pub(super) fn new() -> Self {
