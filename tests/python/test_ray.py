@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import toys
-import turntrie
 from episodes import growing, own
 
 ray = pytest.importorskip("ray")
@@ -34,29 +33,12 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-class Rollout:
-    """What an actor of a trainer does: it holds a tokenizer, and is asked turn by turn."""
-
-    def __init__(self, tok: Any) -> None:
-        self.tok = tok
-
-    def ids(self, messages: list[dict[str, Any]], tools: Any) -> tuple[list[int], str, str | None]:
-        prompt = self.tok.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
-        return prompt.tolist(), prompt.path, prompt.reason
-
-    def prompt(self, messages: list[dict[str, Any]], tools: Any) -> Any:
-        return self.tok.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
-
-    def stats(self) -> dict[str, Any]:
-        return turntrie.stats()
-
-
 @pytest.mark.parametrize("threads", [1, 4])
 def test_an_actor_gives_the_same_ids(plain: Any, threads: int) -> None:
     calls = growing(own(turns=12, seed=3))
     tok = toys.wrapped()
     tok.turntrie.warmup()  # an engine with threads and checkpoints in it, none of which may travel
-    actor = ray.remote(Rollout).options(max_concurrency=threads, num_cpus=1).remote(tok)
+    actor = ray.remote(toys.Rollout).options(max_concurrency=threads, num_cpus=1).remote(tok)
     asked = [actor.ids.remote(call.messages, call.tools) for call in calls]
     for call, (ids, path, reason) in zip(calls, ray.get(asked), strict=True):
         assert (path, reason) == ("native", None)
@@ -68,7 +50,7 @@ def test_an_actor_gives_the_same_ids(plain: Any, threads: int) -> None:
 
 def test_a_prompt_comes_back(plain: Any) -> None:
     *_, call = growing(own(turns=5, seed=4))
-    actor = ray.remote(Rollout).options(num_cpus=1).remote(toys.wrapped())
+    actor = ray.remote(toys.Rollout).options(num_cpus=1).remote(toys.wrapped())
     prompt = ray.get(actor.prompt.remote(call.messages, call.tools))
     assert (prompt.path, prompt.reason) == ("native", None)
     assert prompt.tolist() == call.on(plain)

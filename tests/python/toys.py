@@ -145,3 +145,20 @@ def in_another_process(tok: Any, pipe: Any, messages: Any) -> None:
     """Serves one call and sends what came of it; here, because a spawned process finds this module by its name."""
     ids = tok.apply_chat_template(messages, return_dict=False)
     pipe.send((ids, turntrie.is_wrapped(tok), calls(tok)))
+
+
+class Rollout:
+    """What an actor of a trainer does, in a process of its own: it holds a tokenizer, and is asked turn by turn."""
+
+    def __init__(self, tok: Any) -> None:
+        self.tok = tok
+
+    def ids(self, messages: list[dict[str, Any]], tools: Any) -> tuple[list[int], str, str | None]:
+        prompt = self.tok.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
+        return prompt.tolist(), prompt.path, prompt.reason
+
+    def prompt(self, messages: list[dict[str, Any]], tools: Any) -> Any:
+        return self.tok.turntrie.prompt(messages, tools=tools, add_generation_prompt=True)
+
+    def stats(self) -> dict[str, Any]:
+        return turntrie.stats()
