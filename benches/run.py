@@ -3,9 +3,9 @@
 Three tables. The warm call at the end of a long conversation, by kind of result: the median over the last turns of
 several replays, each in a process of its own, so that no cache of an earlier one can help; both sides take turns. The
 same with each side by itself, transformers behind turntrie's whole episode: a process that has only one of them finds
-the processor's caches as it left them, and not full of the other's work. And the CPU seconds of a whole
-episode by its number of turns, with the slope in log-log scale: 2 means that every turn pays for the whole history, 1
-that it pays for what is new.
+the processor's caches as it left them, and not full of the other's work. And the CPU seconds of a whole episode by its
+number of turns, with the slope in log-log scale: 2 means that every turn pays for the whole history, 1 that it pays for
+what is new.
 """
 
 import argparse
@@ -28,9 +28,9 @@ LENGTHS = (10, 50, 100, 200)
 """Numbers of turns of the episodes whose cost is summed up."""
 EARLY = 20
 """The turn whose cost is set beside that of the last ones."""
-
-
 APART = ", apart"
+"""After the name of a row: each side was measured by itself."""
+
 
 # --- one replay, in its own process ---
 
