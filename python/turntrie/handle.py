@@ -67,10 +67,11 @@ class Handle:
         if isinstance(backend, Reason):
             return {}
         backend.engine.prepare_lists()  # else the first list would pay for its table of ints
-        # Else the first call would wait for all that is not in memory yet.
-        root = attachment.root(None)
-        backend.engine.encode(backend.engine.familiar(), root, 0).buffer()
-        backend.engine.drop_namespace(root)
+        if not backend.engine.stats()["nodes"]:  # an engine in use is warm, and its checkpoints are worth more
+            # Else the first call would wait for all that is not in memory yet.
+            root = attachment.root(None)
+            backend.engine.encode(backend.engine.familiar(), root, 0).buffer()
+            backend.engine.drop_namespace(root)
         return dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:

@@ -77,6 +77,18 @@ def test_a_turn_goes_on_from_the_prompt_before(plain: Any) -> None:
         assert (fresh.reused, fresh.tolist()) == (0, prompt.tolist())
 
 
+def test_warming_up_an_engine_in_use_costs_it_nothing() -> None:
+    tok = toys.wrapped()
+    tok.turntrie.prompt(LONG)
+    before = tok.turntrie.stats()["engine"]
+    assert before["nodes"] > 0
+    tok.turntrie.warmup()
+    after = tok.turntrie.stats()["engine"]
+    assert {key: after[key] for key in ("nodes", "encoded_tokens", "evictions")} == {
+        key: before[key] for key in ("nodes", "encoded_tokens", "evictions")
+    }
+
+
 def test_prompt_with_everything_and_extend_with_what_is_new_agree(plain: Any) -> None:
     one, two = turntrie.Session(toys.wrapped()), turntrie.Session(toys.wrapped())
     for end in range(1, len(LONG), 2):
