@@ -27,7 +27,7 @@ from turntrie.cli import recordings
 from turntrie.cli.recordings import Recording
 
 TOO_LONG = "long_chained.jsonl.xz"
-"""Made of the others, up to 2000 turns; benches/adapters.py replays one of them."""
+"""Made of the others, up to 2000 turns; benches/adapters.py replays one of them. Only if it is asked for by name."""
 
 
 def conversations(every: int, files: list[str]) -> list[Recording]:
@@ -35,7 +35,8 @@ def conversations(every: int, files: list[str]) -> list[Recording]:
     folder = Path(os.environ["TURNTRIE_CONVERSATIONS"])
     found: list[Recording] = []
     for path in sorted(folder.iterdir()):
-        if path.name.endswith((".jsonl", ".jsonl.xz")) and path.name != TOO_LONG and (not files or path.name in files):
+        wanted = path.name in files if files else path.name != TOO_LONG
+        if path.name.endswith((".jsonl", ".jsonl.xz")) and wanted:
             found += islice(recordings.read(path), None, None, every)
     return found
 

@@ -3,8 +3,8 @@
 Four tables, each transformers / turntrie for the same text in the same run, ids compared, interleaved unless said:
 
 - `4kb`: pieces of 4 KB that the process has never seen, through the engine that serves the calls, into an array;
-  CPU time. The process has encoded other pieces of the kind before. Twice, on different pieces: each side by itself,
-  with the processor's caches as it left them, which is what a process does that has only one of them; and in turns,
+  CPU time. Twice, on different pieces: each side by itself, behind other pieces of the kind, with the processor's caches
+  as it left them, which is what a process does that has only one of them; and in turns,
   where each call finds them full of the other's. Beside it the first call of a process after `warmup()`.
 - `cold`: the first call for a long recorded conversation, in a fresh process after `warmup()`, by number of threads.
 - `worst`: one megabyte of one kind of character.
@@ -86,6 +86,12 @@ class Both:
         prompt.buffer(0)
         return Result(time.process_time() - start, lambda: prompt.tolist(0))
 
+    def warm_up(self, side: Callable[[str], Result], texts: list[str]) -> None:
+        """Has a side encode these, whether it has seen them or not."""
+        for text in texts:
+            self.engine.drop_namespace(0)
+            side(text)
+
 
 def models(names: list[str]) -> list[Path]:
     """The model directories; those that are not there are named."""
@@ -122,14 +128,9 @@ def table_4kb(chosen: list[Path], kinds: list[str]) -> None:
                 print(f"| {model.name} | {kind} | none: set TURNTRIE_CONVERSATIONS | | | | | | |")
                 continue
             warm, timed = split(every)
-            for side in (both.reference, both.ours):
-                for text in warm:
-                    side(text)
             apart, turns = timed[::2], timed[1::2]
-            alone = pieces(both, apart, in_turns=False)
-            for text in warm:
-                both.reference(text)
-            beside = pieces(both, turns, in_turns=True)
+            alone = pieces(both, warm, apart, in_turns=False)
+            beside = pieces(both, warm, turns, in_turns=True)
             shown = [f"{r:.2f} | {o:.1f} | {o / r:.1f}" for r, o in (alone, beside)]
             print(f"| {model.name} | {kind} | {len(apart)} + {len(turns)} | {' | '.join(shown)} |", flush=True)
     print("\n## first 4 KB of a process after warmup() beside the later ones (code), and beside transformers\n")
@@ -148,12 +149,15 @@ def settled(side: Callable[[str], Result], text: str) -> Result:
     return side(text)
 
 
-def pieces(both: Both, texts: list[str], *, in_turns: bool) -> tuple[float, float]:
+def pieces(both: Both, warm: list[str], texts: list[str], *, in_turns: bool) -> tuple[float, float]:
     """MB/s of transformers and of turntrie on texts that neither has seen: in turns, or one after the other."""
+    both.warm_up(both.reference, warm)
     if in_turns:
+        both.warm_up(both.ours, warm)
         found = [(settled(both.reference, text), settled(both.ours, text)) for text in texts]
     else:
         theirs = [both.reference(text) for text in texts]
+        both.warm_up(both.ours, warm)
         found = list(zip(theirs, [both.ours(text) for text in texts], strict=True))
     assert all(theirs.ids() == ours.ids() for theirs, ours in found), "ids differ"
     sizes = [len(text.encode()) for text in texts]

@@ -5,13 +5,12 @@
 //! never exactness: the rule at raw added tokens needs nothing from normalizer, pre-tokenizer and
 //! model except that the model is a pure function.
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use tokenizers::{AddedToken, ModelWrapper};
 
 use super::frontier::Frontier;
 use super::{CutPolicy, MIN_SEGMENT, MIN_SEGMENT_SLOW, Pipeline, Seams, Strip, Tokens, Weakness};
-use crate::encoder::Encoders;
+use crate::encoder::{Encoders, Finder};
 use crate::error::Error;
 
 impl CutPolicy {
@@ -119,9 +118,11 @@ impl CutPolicy {
 
 impl Tokens {
     fn new(tokens: &[AddedToken], weakness: Weakness) -> Result<Self, Error> {
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(tokens.iter().map(|t| t.content.as_str()))
+        let contents: Vec<&str> = tokens.iter().map(|t| t.content.as_str()).collect();
+        if contents.contains(&"") {
+            return Err(Error::new("an added token is empty".to_owned()));
+        }
+        let finder = Finder::new(&contents)
             .map_err(|e| Error::new(format!("no automaton over the added tokens: {e}")))?;
         let strips = tokens
             .iter()
@@ -130,7 +131,7 @@ impl Tokens {
                 right: t.rstrip,
             })
             .collect();
-        Ok(Tokens { automaton, strips })
+        Ok(Tokens { finder, strips })
     }
 }
 

@@ -146,12 +146,12 @@ mod segments;
 
 use std::fmt;
 
-use aho_corasick::AhoCorasick;
-
 use frontier::Frontier;
 pub use scan::{Cut, CutKind, Cuts, Opening};
 use seams::Seams;
 pub use segments::{Segment, Segments};
+
+use crate::encoder::Finder;
 
 /// Segments are at least this long, in bytes: about 1 KB on the average, for little memory beside the
 /// text and its ids.
@@ -178,9 +178,9 @@ pub struct CutPolicy {
     weakness: Weakness,
 }
 
-/// Added tokens of one scan: the automaton, and the strip flags by pattern.
+/// Added tokens of one scan: their contents, and the strip flags of each.
 struct Tokens {
-    automaton: AhoCorasick,
+    finder: Finder,
     strips: Vec<Strip>,
 }
 
@@ -265,12 +265,14 @@ impl CutPolicy {
     }
 
     /// The first seam of `text` strictly between two ends of plain text that is `wanted`. That function
-    /// is also told whether the seam is the first one of a line.
+    /// is also told whether the seam is the first one of a line; before `lines` it is asked about no
+    /// others.
     fn seam(
         &self,
         text: &str,
         from: usize,
         to: usize,
+        lines: usize,
         mut wanted: impl FnMut(Cut, bool) -> bool,
     ) -> Option<Cut> {
         let seams = self.seams.as_ref()?;
@@ -281,7 +283,7 @@ impl CutPolicy {
         };
         let cut = |(at, anchor)| Cut { at, anchor, kind };
         seams
-            .find(text, from, to, |at, anchor, line| {
+            .find(text, from, to, lines, |at, anchor, line| {
                 wanted(cut((at, anchor)), line)
             })
             .map(cut)

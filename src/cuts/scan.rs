@@ -7,8 +7,6 @@
 //! token that ends it. The cuts come in strictly increasing order. Lazy, O(bytes scanned), no
 //! allocation.
 
-use aho_corasick::{FindIter, Input};
-
 use super::{CutPolicy, Tokens, Weakness};
 
 /// A position where a text may be cut.
@@ -202,7 +200,7 @@ impl Iterator for Cuts<'_, '_> {
         loop {
             let (from, to) = self.plain;
             let Stretches { policy, text, .. } = self.stretches;
-            if let Some(cut) = policy.seam(text, from, to, |_, _| true) {
+            if let Some(cut) = policy.seam(text, from, to, 0, |_, _| true) {
                 self.plain.0 = cut.at;
                 return Some(cut);
             }
@@ -229,7 +227,8 @@ struct Piece {
 struct Pieces<'p, 't> {
     tokens: &'p Tokens,
     text: &'t str,
-    matches: FindIter<'p, 't>,
+    /// From where the next one is searched.
+    from: usize,
     /// End of the piece before, where `lstrip` stops.
     floor: usize,
     /// Up to where nothing is cut, as an `rstrip` token swallowed the start of an `lstrip` token.
@@ -244,9 +243,7 @@ impl<'p, 't> Pieces<'p, 't> {
         Pieces {
             tokens,
             text,
-            matches: tokens
-                .automaton
-                .find_iter(Input::new(text).range(from..end)),
+            from,
             floor: from,
             tangled: from,
             end,
@@ -273,7 +270,8 @@ impl Iterator for Pieces<'_, '_> {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
-        let found = self.matches.next()?;
+        let found = self.tokens.finder.find(self.text, self.from, self.end)?;
+        self.from = found.end();
         let strip = self.tokens.strips[found.pattern().as_usize()];
         let anchor = found.start();
         let start = if strip.left {

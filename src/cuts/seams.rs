@@ -16,6 +16,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use memchr::memchr;
+
 use super::Weakness;
 use crate::encoder::{Encoders, Seam, Splitter, Whole, stays};
 
@@ -122,7 +124,20 @@ impl Seams {
     /// wherever they stand, so that the text before and the text from `at` on are normalized apart and
     /// meet in the same two characters. Where an `lstrip` token might take blanks, the run of blanks at
     /// `at` must be seen to end.
+    #[inline]
     fn anchor(&self, text: &str, at: usize) -> Option<usize> {
+        // ASCII stays what it is under NFC.
+        let reach = usize::from(self.composed);
+        if let Some(&[a, b, c]) = text.as_bytes().get(at - 1..at + 2)
+            && a | b | c < 128
+            && !(self.blanks && char::from(b).is_whitespace())
+        {
+            return Some(at + reach);
+        }
+        self.anchor_of_any(text, at)
+    }
+
+    fn anchor_of_any(&self, text: &str, at: usize) -> Option<usize> {
         let first = text[..at].chars().next_back()?;
         let second = text[at..].chars().next()?;
         if !(first.is_ascii() && second.is_ascii() || self.parted(first, second)) {
@@ -147,33 +162,55 @@ impl Seams {
         Some(end - 1)
     }
 
-    /// Calls `visit` with each seam of `text` after `from` and before `to`, left to right, until it
-    /// returns true: where it is, its anchor, and whether a line feed comes between it and the seam
-    /// before.
+    /// Calls `visit` with the seams of `text` after `from` and before `to`, left to right, until it
+    /// returns true: where it is, its anchor, and whether it is the first one behind a line feed. Up to
+    /// `lines` only those that are.
     pub(super) fn find(
         &self,
         text: &str,
-        from: usize,
+        mut from: usize,
         to: usize,
+        lines: usize,
         mut visit: impl FnMut(usize, usize, bool) -> bool,
     ) -> Option<(usize, usize)> {
-        let bytes = text.get(from..to)?.as_bytes();
-        let mut line = bytes.first() == Some(&b'\n');
-        for (at, pair) in (from + 1..).zip(bytes.windows(2)) {
+        let plain = text.get(..to)?;
+        let bytes = plain.as_bytes();
+        let lines = lines.min(to);
+        // From line feed to line feed, most of a text is passed over.
+        while from < lines {
+            let before = &bytes[from..lines];
+            let Some(feed) = memchr(b'\n', before) else {
+                from = lines;
+                break;
+            };
+            let (at, anchor) = self.next(text, bytes, from + feed)?;
+            if visit(at, anchor, true) {
+                return Some((at, anchor));
+            }
+            from = at;
+        }
+        loop {
+            let (at, anchor) = self.next(text, bytes, from)?;
+            let line = bytes[from..at].contains(&b'\n');
+            if visit(at, anchor, line) {
+                return Some((at, anchor));
+            }
+            from = at;
+        }
+    }
+
+    /// The first seam after `from` in a text of which these are the plain bytes, and its anchor.
+    fn next(&self, text: &str, plain: &[u8], from: usize) -> Option<(usize, usize)> {
+        let pairs = plain.get(from..)?.windows(2);
+        pairs.zip(from + 1..).find_map(|(pair, at)| {
             let may_part = match [pair[0], pair[1]] {
                 [a @ 0..128, b @ 0..128] => self.ascii[usize::from(a)] >> b & 1 == 1,
                 // Inside of a character.
                 [_, 0x80..0xc0] => false,
                 _ => self.stages.is_some(),
             };
-            if may_part && let Some(anchor) = self.anchor(text, at) {
-                if visit(at, anchor, line) {
-                    return Some((at, anchor));
-                }
-                line = false;
-            }
-            line |= pair[1] == b'\n';
-        }
-        None
+            let anchor = may_part.then(|| self.anchor(text, at)).flatten()?;
+            Some((at, anchor))
+        })
     }
 }

@@ -38,6 +38,9 @@ pub struct Segments<'p, 't> {
     opening: Opening,
 }
 
+/// Before it is so many times the least length, a segment ends at the first seam of a line if at any.
+const LINES: usize = 3;
+
 impl<'p, 't> Segments<'p, 't> {
     pub(super) fn new(policy: &'p CutPolicy, text: &'t str, from: usize, opening: Opening) -> Self {
         Segments {
@@ -60,8 +63,8 @@ impl<'p, 't> Segments<'p, 't> {
             (_, 0) => false,
             (CutKind::Raw | CutKind::Normalized, 1 | 2) => one_in(4, 64),
             (CutKind::Raw | CutKind::Normalized, _) => true,
-            (_, 1 | 2) => line && one_in(8, 16),
-            (_, 3) => one_in(if line { 2 } else { 16 }, 16),
+            (_, 1..LINES) => line && one_in(8, 16),
+            (_, LINES) => one_in(if line { 2 } else { 16 }, 16),
             _ => true,
         }
     }
@@ -91,11 +94,12 @@ impl Iterator for Segments<'_, '_> {
                 near -= 1;
             }
             let from = self.plain.0.max(near);
-            if let Some(cut) = self
-                .policy
-                .seam(self.text, from, self.plain.1, |cut, line| {
-                    self.ends(cut.at, cut.kind, line)
-                })
+            let lines = self.start + LINES * self.policy.min_segment;
+            if let Some(cut) =
+                self.policy
+                    .seam(self.text, from, self.plain.1, lines, |cut, line| {
+                        self.ends(cut.at, cut.kind, line)
+                    })
             {
                 self.plain.0 = cut.at;
                 return Some(self.close(cut));

@@ -12,6 +12,7 @@ mod added;
 mod bpe;
 mod bytes;
 mod fast;
+mod finder;
 mod hf;
 mod normalizer;
 mod parallel;
@@ -19,6 +20,7 @@ mod split;
 
 pub use fast::FastEncoder;
 pub(crate) use fast::Whole;
+pub(crate) use finder::Finder;
 pub use hf::{HfEncoder, Offsets};
 pub(crate) use normalizer::stays;
 pub use split::Refusal;

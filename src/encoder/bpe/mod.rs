@@ -76,17 +76,40 @@ pub(super) struct Scratch {
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
-/// A word, or a part of one, that is about to be looked up.
+/// A word, or a part of one, that is about to be looked up. Small, as each is written and read again.
 #[derive(Clone, Copy)]
 struct Asked {
-    start: usize,
-    end: usize,
-    /// With its hash, if it is short enough.
-    key: Option<(Key, u64)>,
+    /// [`Key::NONE`] if it is too long for one.
+    key: Key,
+    hash: u64,
+    start: u32,
+    end: u32,
+}
+
+impl Asked {
+    /// The word `text[start..end]`.
+    #[inline]
+    fn of(text: &str, start: usize, end: usize) -> Self {
+        let key = Key::of(text.as_bytes(), start, end);
+        // Texts are shorter than `fast::LONGEST`.
+        let (start, end) = (start as u32, end as u32);
+        let hash = key.hash();
+        Asked {
+            key,
+            hash,
+            start,
+            end,
+        }
+    }
+
+    #[inline]
+    fn word(self, text: &str) -> &str {
+        &text[self.start as usize..self.end as usize]
+    }
 }
 
 /// So many are asked for before the first is looked up: memory far away is waited for once.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 /// So many words of a vocabulary, whose first ones are those that are met most, fill half of [`Recent`].
 const FAMILIAR: usize = 1 << 14;
@@ -97,16 +120,16 @@ const SHORT: usize = 64;
 /// The symbols of a short word, in place: what was joined to the one before is skipped.
 struct Short {
     symbols: [u32; SHORT],
-    /// For each symbol that merges with the next one, the rank and its own place, in one number: the
-    /// lowest is the one to merge, the leftmost of equals. The sign is never used, which makes them
-    /// cheaper to compare.
-    merges: [i32; SHORT],
-    /// For each symbol that merges with the next one, what becomes of the two.
+    /// A bit for each symbol that merges with the next one.
+    merging: u64,
+    /// For each of those, the rank and its own place, in one number: the lowest is the one to merge, the
+    /// leftmost of equals.
+    merges: [u32; SHORT],
+    /// For each of those, what becomes of the two.
     ids: [u32; SHORT],
 }
 
 const PLACE_BITS: u32 = SHORT.trailing_zeros();
-const NO_MERGE: i32 = i32::MAX;
 
 /// Neighbours of a symbol in a long word.
 #[derive(Clone, Copy)]
@@ -128,7 +151,8 @@ impl Scratch {
             asked: Vec::with_capacity(AHEAD),
             short: Box::new(Short {
                 symbols: [0; SHORT],
-                merges: [NO_MERGE; SHORT],
+                merging: 0,
+                merges: [0; SHORT],
                 ids: [0; SHORT],
             }),
             ids: Vec::new(),
@@ -153,6 +177,7 @@ impl Scratch {
 impl Short {
     /// Takes up to [`SHORT`] bytes of ASCII.
     fn start_ascii(&mut self, word: &[u8], ascii: &Ascii) {
+        self.merging = 0;
         for (symbol, byte) in self.symbols.iter_mut().zip(word) {
             *symbol = ascii.symbols[usize::from(*byte) % ASCII];
         }
@@ -164,6 +189,7 @@ impl Short {
 
     /// Takes up to [`SHORT`] symbols.
     fn start(&mut self, symbols: &[u32], pairs: &Pairs) {
+        self.merging = 0;
         self.symbols[..symbols.len()].copy_from_slice(symbols);
         for (place, pair) in symbols.windows(2).enumerate() {
             self.set(place, pairs.merge(pair[0], pair[1]));
@@ -173,13 +199,25 @@ impl Short {
     /// Notes how the symbol at a place merges with the next one.
     #[inline]
     fn set(&mut self, place: usize, merge: Merge) {
-        self.merges[place % SHORT] = if merge.rank == NO_RANK {
-            NO_MERGE
-        } else {
-            // Ranks have at most 21 bits.
-            (merge.rank << PLACE_BITS | place as u32) as i32
-        };
-        self.ids[place % SHORT] = merge.id;
+        let place = place % SHORT;
+        let merges = u64::from(merge.rank != NO_RANK);
+        self.merging = self.merging & !(1 << place) | merges << place;
+        // Ranks have at most 21 bits.
+        self.merges[place] = merge.rank << PLACE_BITS | place as u32;
+        self.ids[place] = merge.id;
+    }
+
+    /// The symbol to merge with the next one: that of the lowest rank, the leftmost of equals. One by one,
+    /// as they are read again right after they are written, which hinders wider reads.
+    #[inline]
+    fn first_to_merge(&self) -> Option<usize> {
+        let mut left = self.merging;
+        let mut lowest = u32::MAX;
+        while left != 0 {
+            lowest = lowest.min(self.merges[left.trailing_zeros() as usize % SHORT]);
+            left &= left - 1;
+        }
+        (self.merging != 0).then_some(lowest as usize % SHORT)
     }
 }
 
@@ -313,12 +351,9 @@ impl Bpe {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) {
-        let key = Key::of(text.as_bytes(), start, end).map(|key| {
-            let hash = key.hash();
-            scratch.recent.ask_ahead(hash);
-            (key, hash)
-        });
-        scratch.words.push(Asked { start, end, key });
+        let word = Asked::of(text, start, end);
+        scratch.recent.ask_ahead(word.hash);
+        scratch.words.push(word);
         if scratch.words.len() == AHEAD {
             self.finish(text, scratch, out);
         }
@@ -327,61 +362,53 @@ impl Bpe {
     /// Appends the ids of the words that were put off.
     pub(super) fn finish(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
         let mut words = mem::take(&mut scratch.words);
-        for word in &words {
-            if let Some((key, hash)) = word.key
-                && !scratch.recent.has(key, hash)
-            {
-                self.tokens.ask_ahead(hash);
-            }
-        }
-        for Asked { start, end, key } in words.drain(..) {
-            match key {
-                Some((key, hash)) => match scratch.recent.get(key, hash) {
-                    Some(ids) => ids.append(out),
-                    None => self.encode_short(text, start, end, (key, hash), scratch, out),
-                },
-                None => self.encode_long(text, start, end, scratch, out),
+        self.ask_ahead(&words, &scratch.recent);
+        for word in words.drain(..) {
+            match scratch.recent.get(word.key, word.hash) {
+                Some(ids) => ids.append(out),
+                None if word.key == Key::NONE => self.encode_long(text, word, scratch, out),
+                None => self.encode_short(text, word, scratch, out),
             }
         }
         scratch.words = words;
     }
 
+    /// Has memory fetched for those of up to [`AHEAD`] words that were not met lately.
+    #[inline]
+    fn ask_ahead(&self, words: &[Asked], recent: &Recent) {
+        // A bit for each: a branch on each would be hard to foresee.
+        let mut missed = 0_u64;
+        for (at, word) in words.iter().enumerate() {
+            missed |= u64::from(!recent.has(word.key, word.hash)) << at;
+        }
+        while missed != 0 {
+            let word = words[missed.trailing_zeros() as usize % AHEAD];
+            self.tokens.ask_ahead(word.hash);
+            missed &= missed - 1;
+        }
+    }
+
     /// Appends the ids of a word that was not met lately.
-    fn encode_short(
-        &self,
-        text: &str,
-        start: usize,
-        end: usize,
-        (key, hash): (Key, u64),
-        scratch: &mut Scratch,
-        out: &mut Vec<u32>,
-    ) {
+    fn encode_short(&self, text: &str, asked: Asked, scratch: &mut Scratch, out: &mut Vec<u32>) {
         let before = out.len();
-        let word = &text[start..end];
-        match self.tokens.get(key, hash) {
+        let word = asked.word(text);
+        match self.tokens.get(asked.key, asked.hash) {
             Some(id) => out.push(id),
             None if word.is_ascii() => out.extend_from_slice(self.by_rule(word, scratch)),
-            None => self.parts(text, start, end, scratch, out),
+            None => self.parts(text, asked.start as usize, asked.end as usize, scratch, out),
         }
         if let Some(few) = FewIds::of(&out[before..]) {
-            scratch.recent.put(key, hash, few);
+            scratch.recent.put(asked.key, asked.hash, few);
         }
     }
 
     /// Appends the ids of a word without a key.
-    fn encode_long(
-        &self,
-        text: &str,
-        start: usize,
-        end: usize,
-        scratch: &mut Scratch,
-        out: &mut Vec<u32>,
-    ) {
-        let word = &text[start..end];
+    fn encode_long(&self, text: &str, asked: Asked, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let word = asked.word(text);
         match self.tokens.get_long(word.as_bytes()) {
             Some(id) => out.push(id),
             None if word.len() <= SHORT && word.is_ascii() => self.remembered(word, scratch, out),
-            None => self.parts(text, start, end, scratch, out),
+            None => self.parts(text, asked.start as usize, asked.end as usize, scratch, out),
         }
     }
 
@@ -397,45 +424,53 @@ impl Bpe {
     ) {
         let mut asked = mem::take(&mut scratch.asked);
         self.joins.split(&text[start..end], |a, b| {
-            let (start, end) = (start + a, start + b);
-            let key = Key::of(text.as_bytes(), start, end).map(|key| {
+            let mut part = Asked::of(text, start + a, start + b);
+            if self.whole {
                 // Where a word that is a token needs no rule, a part that looks the same is another thing.
-                let key = if self.whole { key.of_part() } else { key };
-                let hash = key.hash();
-                scratch.recent.ask_ahead(hash);
-                self.tokens.ask_ahead(hash);
-                (key, hash)
-            });
-            asked.push(Asked { start, end, key });
+                part.key = part.key.of_part();
+                part.hash = part.key.hash();
+            }
+            scratch.recent.ask_ahead(part.hash);
+            asked.push(part);
             if asked.len() == AHEAD {
-                for part in asked.drain(..) {
-                    self.part(text, part, scratch, out);
-                }
+                self.finish_parts(text, &mut asked, scratch, out);
             }
         });
+        self.finish_parts(text, &mut asked, scratch, out);
+        scratch.asked = asked;
+    }
+
+    /// Appends the ids of the parts that were asked for.
+    fn finish_parts(
+        &self,
+        text: &str,
+        asked: &mut Vec<Asked>,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        self.ask_ahead(asked, &scratch.recent);
         for part in asked.drain(..) {
             self.part(text, part, scratch, out);
         }
-        scratch.asked = asked;
     }
 
     /// Appends the ids of a part that was asked for.
     #[inline]
     fn part(&self, text: &str, part: Asked, scratch: &mut Scratch, out: &mut Vec<u32>) {
-        let word = &text[part.start..part.end];
-        let Some((key, hash)) = part.key else {
-            return self.remembered(word, scratch, out);
-        };
-        if let Some(ids) = scratch.recent.get(key, hash) {
+        if let Some(ids) = scratch.recent.get(part.key, part.hash) {
             return ids.append(out);
         }
+        let word = part.word(text);
+        if part.key == Key::NONE {
+            return self.remembered(word, scratch, out);
+        }
         let before = out.len();
-        match self.tokens.get(key, hash) {
+        match self.tokens.get(part.key, part.hash) {
             Some(id) => out.push(id),
             None => out.extend_from_slice(self.by_rule(word, scratch)),
         }
         if let Some(few) = FewIds::of(&out[before..]) {
-            scratch.recent.put(key, hash, few);
+            scratch.recent.put(part.key, part.hash, few);
         }
     }
 
@@ -492,27 +527,19 @@ impl Bpe {
         }
     }
 
-    /// Appends what becomes of the first `count` symbols, whose merges are given but for the last one.
+    /// Appends what becomes of the first `count` symbols.
     fn merge_short(&self, short: &mut Short, count: usize, ids: &mut Vec<u32>) {
         const PLACE: usize = SHORT - 1;
-        let width = count.next_multiple_of(BLOCK).min(SHORT);
-        short.merges[count - 1..width].fill(NO_MERGE);
         // A bit for each symbol that is there.
         let mut there = u64::MAX >> (SHORT - count);
-        loop {
-            let lowest = lowest(&short.merges[..width]);
-            if lowest == NO_MERGE {
-                break;
-            }
-            let at = lowest as usize & PLACE;
+        while let Some(at) = short.first_to_merge() {
             let id = short.ids[at];
             short.symbols[at] = id;
             // The symbol behind is there, since the pair was.
             let behind = there & (u64::MAX << at << 1);
             let right = behind.trailing_zeros() as usize & PLACE;
             there &= !(1 << right);
-            short.merges[right] = NO_MERGE;
-            short.merges[at] = NO_MERGE;
+            short.merging &= !(1 << right | 1 << at);
             let behind = behind & (behind - 1);
             if behind != 0 {
                 let next = behind.trailing_zeros() as usize & PLACE;
@@ -589,19 +616,4 @@ impl Bpe {
             links[index - 1].next != GONE
         });
     }
-}
-
-/// Merges are compared in blocks of as many.
-const BLOCK: usize = 8;
-
-#[inline]
-fn lowest(merges: &[i32]) -> i32 {
-    let (blocks, _) = merges.as_chunks::<BLOCK>();
-    let mut lowest = [NO_MERGE; BLOCK];
-    for block in blocks {
-        for (low, merge) in lowest.iter_mut().zip(block) {
-            *low = (*low).min(*merge);
-        }
-    }
-    lowest.into_iter().fold(NO_MERGE, i32::min)
 }

@@ -22,23 +22,38 @@ use super::pairs::MOST_SYMBOLS;
 pub(super) struct Key(u128);
 
 const LONGEST_KEY: usize = 15;
+const LENGTH_AT: u32 = 120;
+
+/// By length, what a key takes of sixteen bytes, and the length in its place.
+const KEYS: [[u128; 2]; LONGEST_KEY + 1] = {
+    let mut keys = [[0; 2]; LONGEST_KEY + 1];
+    let mut length = 0;
+    while length <= LONGEST_KEY {
+        keys[length] = [!(u128::MAX << (8 * length)), (length as u128) << LENGTH_AT];
+        length += 1;
+    }
+    keys
+};
 
 impl Key {
-    /// The key of `text[start..end]`, if it is short enough.
+    /// Of what has no key: no word and no part has this one.
+    pub(super) const NONE: Key = Key(u128::MAX);
+
+    /// The key of `text[start..end]`, if it is short enough, else [`Key::NONE`].
     #[inline]
-    pub(super) fn of(text: &[u8], start: usize, end: usize) -> Option<Key> {
+    pub(super) fn of(text: &[u8], start: usize, end: usize) -> Key {
         let length = end - start;
         if length > LONGEST_KEY {
-            return None;
+            return Key::NONE;
         }
-        let block = if let Some(block) = text[start..].first_chunk::<16>() {
-            u128::from_le_bytes(*block) & !(u128::MAX << (8 * length))
+        if let Some(block) = text[start..].first_chunk::<16>() {
+            let [mask, length] = KEYS[length];
+            Key(u128::from_le_bytes(*block) & mask | length)
         } else {
             let mut block = [0; 16];
             block[..length].copy_from_slice(&text[start..end]);
-            u128::from_le_bytes(block)
-        };
-        Some(Key(block | (length as u128) << 120))
+            Key(u128::from_le_bytes(block) | (length as u128) << LENGTH_AT)
+        }
     }
 
     /// Another key, which no word has: for the same text as a part of a word.
@@ -137,12 +152,13 @@ impl Tokens {
             long: Vec::new(),
         };
         for (word, id) in words {
-            let (hash, low, high) = if let Some(key) = Key::of(&word, 0, word.len()) {
-                (key.hash(), key.0 as u64, (key.0 >> 64) as u64)
-            } else {
+            let key = Key::of(&word, 0, word.len());
+            let (hash, low, high) = if key == Key::NONE {
                 let hash = hash_long(&word);
                 tokens.long.push(word);
                 (hash, hash, LONG | (tokens.long.len() as u64 - 1))
+            } else {
+                (key.hash(), key.0 as u64, (key.0 >> 64) as u64)
             };
             let mut at = tokens.first(hash);
             while tokens.slots[at] != 0 {
@@ -284,14 +300,10 @@ impl Recent {
 
     #[inline]
     pub(super) fn get(&self, key: Key, hash: u64) -> Option<FewIds> {
-        let Line([new, old]) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
-        if new.0 == key {
-            Some(new.1)
-        } else if old.0 == key {
-            Some(old.1)
-        } else {
-            None
-        }
+        let Line(places) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
+        // Which of the two it is cannot be foreseen, so that is no branch.
+        let (known, ids) = places[usize::from(places[0].0 != key)];
+        (known == key).then_some(ids)
     }
 
     #[inline]
@@ -401,8 +413,8 @@ mod tests {
 
     fn get(tokens: &Tokens, word: &[u8]) -> Option<u32> {
         match Key::of(word, 0, word.len()) {
-            Some(key) => tokens.get(key, key.hash()),
-            None => tokens.get_long(word),
+            Key::NONE => tokens.get_long(word),
+            key => tokens.get(key, key.hash()),
         }
     }
 
@@ -437,8 +449,8 @@ mod tests {
             for end in start + 1..=text.len() {
                 let word = &text[start..end];
                 assert_eq!(Key::of(text, start, end), Key::of(word, 0, word.len()));
-                assert_eq!(Key::of(text, start, end).is_some(), word.len() <= 15);
-                let spelled = Key::of(text, start, end).and_then(Key::text);
+                assert_eq!(Key::of(text, start, end) == Key::NONE, word.len() > 15);
+                let spelled = Key::of(text, start, end).text();
                 assert!(spelled.is_none_or(|spelled| spelled.as_bytes() == word));
             }
         }
@@ -450,7 +462,7 @@ mod tests {
         let mut recent = Recent::new();
         for n in 0..40_000_u32 {
             let word = n.to_le_bytes();
-            let key = Key::of(&word, 0, 4).expect("short");
+            let key = Key::of(&word, 0, 4);
             assert!(recent.get(key, key.hash()).is_none());
             let ids: Vec<u32> = (0..1 + n % 4).map(|i| n + i).collect();
             recent.put(key, key.hash(), FewIds::of(&ids).expect("few"));

@@ -40,11 +40,11 @@ const MOST_STATES: usize = 4096;
 const MOST_STEPS: usize = 8192;
 
 /// In an entry of a table: the text read so far is a match. The rest is the next state.
-const MATCH: u16 = 1 << 15;
+pub(super) const MATCH: u16 = 1 << 15;
 /// The state in which nothing can match any more.
-const DEAD: u16 = 0;
+pub(super) const DEAD: u16 = 0;
 /// The state in which nothing has been read.
-const START: u16 = 1;
+pub(super) const START: u16 = 1;
 
 /// What a pattern does between a character of one class and one of another, whatever else the text
 /// holds before the first and after the second.
@@ -126,6 +126,36 @@ impl Automaton {
 
     fn row(&self, state: u16) -> &[u16] {
         &self.classes[usize::from(state) * self.width..][..self.width]
+    }
+
+    /// How many states there are.
+    pub(super) fn rows(&self) -> usize {
+        self.ascii.len()
+    }
+
+    /// The entry of an ASCII character in the row of a state.
+    pub(super) fn step(&self, state: u16, byte: u8) -> u16 {
+        self.ascii[usize::from(state)][usize::from(byte)]
+    }
+
+    /// Whether what was read up to a state is a match, whatever follows.
+    pub(super) fn always_matches(&self, state: u16) -> bool {
+        self.row(state).iter().all(|entry| entry & MATCH != 0)
+    }
+
+    /// The ASCII characters that lead into a state, if the text before each character that does is a
+    /// match of the same attempt.
+    pub(super) fn read_before(&self, state: u16) -> Option<Vec<u8>> {
+        let leads = |entry: u16| entry & !MATCH == state;
+        let mut entries = self.classes.iter().filter(|entry| leads(**entry));
+        if !entries.all(|entry| entry & MATCH != 0) {
+            return None;
+        }
+        let leading = (0..128).filter(|byte| {
+            let mut rows = self.ascii.iter();
+            rows.any(|row| leads(row[usize::from(*byte)]))
+        });
+        Some(leading.collect())
     }
 
     /// What happens between each two classes, row by row; see [`Seam`] and `cuts::seams` for the proof.

@@ -5,9 +5,11 @@
 //! of every byte with its origin, and cuts it at every match. Here the pattern becomes a small
 //! deterministic automaton over character classes ([`automaton`]); which characters belong to which
 //! class is asked of the crate's own regex engine ([`sets`]), so no second Unicode table takes part.
+//! Over ASCII text it goes on from match to match ([`pieces`]).
 //! A pattern that the automaton cannot express is refused ([`syntax`]).
 
 mod automaton;
+mod pieces;
 mod sets;
 mod syntax;
 
@@ -15,6 +17,7 @@ use std::fmt;
 
 use automaton::Automaton;
 pub(crate) use automaton::Seam;
+use pieces::{Known, Pieces};
 use sets::{Classes, Set};
 use syntax::Node;
 
@@ -48,6 +51,7 @@ pub(super) enum Gaps {
 #[derive(Debug)]
 pub(crate) struct Splitter {
     automaton: Automaton,
+    pieces: Option<Pieces>,
     classes: Classes,
     gaps: Gaps,
     /// What happens between each two classes.
@@ -84,6 +88,10 @@ impl Splitter {
             }
         }
         Ok(Splitter {
+            pieces: match gaps {
+                Gaps::Kept => Pieces::new(&automaton),
+                Gaps::Dropped => None,
+            },
             automaton,
             classes,
             gaps,
@@ -100,9 +108,19 @@ impl Splitter {
     /// Calls `piece` with the start and end of every piece of `text`, left to right.
     #[inline]
     pub(super) fn split(&self, text: &str, mut piece: impl FnMut(usize, usize)) {
+        let bytes = text.as_bytes();
         let mut at = 0;
         let mut gap = 0;
         while at < text.len() {
+            if let Some(pieces) = &self.pieces
+                && bytes[at].is_ascii()
+            {
+                let known = pieces.split(bytes, Known { start: gap, at }, &mut piece);
+                (gap, at) = (known.start, known.at);
+                if at == text.len() {
+                    break;
+                }
+            }
             match self.automaton.longest(&self.classes, text, at) {
                 Some(end) => {
                     if gap < at && self.gaps == Gaps::Kept {
@@ -188,6 +206,45 @@ mod tests {
                         "{pattern}: {text:?}"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn ascii_pieces_are_those_of_one_match_after_the_other() {
+        let ascii: Vec<&str> = ALPHABET
+            .into_iter()
+            .filter(|unit| unit.is_ascii())
+            .collect();
+        let mut state = 11_u64;
+        let mut below = |n: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        for pattern in PATTERNS {
+            let splitter = Splitter::new(pattern, Gaps::Kept).expect(pattern);
+            let plain = Splitter {
+                pieces: None,
+                ..Splitter::new(pattern, Gaps::Kept).expect(pattern)
+            };
+            assert!(splitter.pieces.is_some());
+            for number in 0..2_000 {
+                // Runs of one character, blocks and their borders, now and then something else.
+                let mut text = String::new();
+                for _ in 0..below(60) {
+                    let unit = match below(40) {
+                        0 if number % 2 == 0 => ALPHABET[below(40)],
+                        _ => ascii[below(ascii.len())],
+                    };
+                    text.extend(std::iter::repeat_n(unit, 1 + below(20) / 16 * below(50)));
+                }
+                assert_eq!(
+                    ours(&splitter, &text),
+                    ours(&plain, &text),
+                    "{pattern}: {text:?}"
+                );
             }
         }
     }
