@@ -3,9 +3,9 @@
 Four tables, each transformers / turntrie for the same text in the same run, ids compared, interleaved unless said:
 
 - `4kb`: pieces of 4 KB that the process has never seen, through the engine that serves the calls, into an array;
-  CPU time. Twice, on different pieces: each side by itself, behind other pieces of the kind, with the processor's caches
-  as it left them, which is what a process does that has only one of them; and in turns,
-  where each call finds them full of the other's. Beside it the first call of a process after `warmup()`.
+  CPU time. Twice, on different pieces: each side by itself, behind other pieces of the kind, with the processor's
+  caches as it left them, which is what a process does that has only one of them; and in turns, where each call finds
+  them full of the other's. Beside it the first call of a process after `warmup()`.
 - `cold`: the first call for a long recorded conversation, in a fresh process after `warmup()`, by number of threads.
 - `worst`: one megabyte of one kind of character.
 - `load`: `from_pretrained` beside what `warmup()` reports.

@@ -10,7 +10,8 @@
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{
-    AhoCorasick, AhoCorasickKind, Anchored, BuildError, Input, Match, MatchKind, StartKind,
+    AhoCorasick, AhoCorasickKind, Anchored, BuildError, Input, Match, MatchKind, PatternID,
+    StartKind,
 };
 
 use super::bytes::BytePairs;
@@ -19,6 +20,10 @@ use super::bytes::BytePairs;
 pub(crate) struct Finder {
     automaton: AhoCorasick,
     filter: Filter,
+    /// By its byte, the place of a content of one byte.
+    single: Box<[Option<PatternID>; 256]>,
+    /// The first two bytes of the others.
+    pairs: BytePairs,
 }
 
 /// What passes over places where no token begins. It may stop at others, never pass one over.
@@ -26,6 +31,7 @@ enum Filter {
     /// The automaton's own.
     Own,
     Beginnings(Searcher),
+    /// The pairs of bytes that they begin with; one of a single byte begins with any pair that does.
     Pairs(BytePairs),
 }
 
@@ -40,17 +46,40 @@ impl Finder {
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .start_kind(StartKind::Both)
             .build(contents)?;
-        let filter = Filter::of(contents);
-        Ok(Finder { automaton, filter })
+        let mut single = Box::new([None; 256]);
+        let mut pairs = BytePairs::new();
+        for (content, place) in contents.iter().zip(0..) {
+            match *content.as_bytes() {
+                [] => {}
+                [only] => single[usize::from(only)] = Some(PatternID::must(place)),
+                [first, second, ..] => pairs.insert(first, second),
+            }
+        }
+        Ok(Finder {
+            automaton,
+            filter: Filter::of(contents),
+            single,
+            pairs,
+        })
+    }
+
+    /// The longest one in `text[..to]` that begins at `at`.
+    #[inline]
+    fn find_at(&self, text: &str, at: usize, to: usize) -> Option<Match> {
+        let bytes = &text.as_bytes()[..to];
+        // Where a line feed is a token, most of them stand alone.
+        let may_be_longer = |second| self.pairs.contains(bytes[at], second);
+        if bytes.get(at + 1).copied().is_some_and(may_be_longer) {
+            let input = Input::new(text).range(at..to).anchored(Anchored::Yes);
+            return self.automaton.find(input);
+        }
+        self.single[usize::from(bytes[at])].map(|place| Match::new(place, at..at + 1))
     }
 
     /// The first one in `text[from..to]`.
     #[inline]
     pub(crate) fn find(&self, text: &str, from: usize, to: usize) -> Option<Match> {
-        let here = |at| {
-            let input = Input::new(text).range(at..to).anchored(Anchored::Yes);
-            self.automaton.find(input)
-        };
+        let here = |at| self.find_at(text, at, to);
         match &self.filter {
             Filter::Own => self.automaton.find(Input::new(text).range(from..to)),
             Filter::Beginnings(searcher) => {
