@@ -37,7 +37,7 @@ from replays import settle
 from texts import KINDS, WARM_UP, split
 from turntrie import path
 from turntrie.cli import recordings
-from turntrie.cli.replay import spelling
+from turntrie.cli.replay import RefusalError, spelling
 from turntrie.reason import Reason
 
 MODELS = ("qwen3", "gpt-oss", "gemma-3", "deepseek-v3", "llama-3.1")
@@ -195,14 +195,24 @@ def table_cold(chosen: list[Path]) -> None:
             )
 
 
-def child_cold(model: Path) -> dict[str, float]:
-    """One cold call, and transformers before and after it."""
+def long_conversation(tok: Any) -> recordings.Recording:
+    """A recorded conversation of 200 turns: with tools, unless the template refuses them."""
     folder = os.environ.get("TURNTRIE_CONVERSATIONS")
     assert folder, "set TURNTRIE_CONVERSATIONS"
-    found = recordings.read(Path(folder) / "long_chained.jsonl.xz")
-    recording = next(r for r in found if r.name.startswith("long/coding/turns200/"))
+    found = list(recordings.read(Path(folder) / "long_chained.jsonl.xz"))
+    for kind in ("coding", "text"):
+        recording = next(r for r in found if r.name.startswith(f"long/{kind}/turns200/"))
+        try:
+            return recording.spelled(spelling(tok, recording))
+        except RefusalError:
+            continue
+    raise SystemExit("the template refuses both conversations")
+
+
+def child_cold(model: Path) -> dict[str, float]:
+    """One cold call, and transformers before and after it."""
     both = Both(model)
-    recording = recording.spelled(spelling(both.theirs, recording))
+    recording = long_conversation(both.theirs)
     keywords: dict[str, Any] = {"tools": recording.tools, "add_generation_prompt": True, "return_dict": False}
 
     def timed(tok: Any) -> tuple[float, float, list[int]]:
@@ -283,14 +293,14 @@ def table_worst(chosen: list[Path]) -> None:
 
 def table_load(chosen: list[Path]) -> None:
     print("\n## loading: ms, median over fresh processes\n")
-    print("| model | from_pretrained | to_str | parse | tables | hash and the rest | of from_pretrained | tables, MB |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| model | from_pretrained | to_str | hash | build | of which parse | tables, beside it | of from_pretrained | MB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for model in chosen:
         runs = [child("--child-load", str(model)) for _ in range(CHILDREN)]
         t = {key: median(run[key] for run in runs) for key in runs[0]}
-        total = t["to_str"] + t["hash"] + t["build"]
-        rest = total - t["to_str"] - t["parse"] - t["tables"]
-        shown = [f"{1e3 * s:.0f}" for s in (t["from_pretrained"], t["to_str"], t["parse"], t["tables"], rest)]
+        shown = [f"{1e3 * t[key]:.0f}" for key in ("from_pretrained", "to_str", "hash", "build", "parse", "tables")]
         share = median((r["to_str"] + r["hash"] + r["build"]) / r["from_pretrained"] for r in runs)
         print(f"| {model.name} | {' | '.join(shown)} | {share:.0%} | {t['table_bytes'] / 1e6:.1f} |", flush=True)
 

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cuts::{CutPolicy, Opening, Segment, Weakness};
-use crate::encoder::{Encoder, Encoders, Part};
+use crate::encoder::{Encoder, Encoders, Part, available_threads};
 use crate::error::Error;
 use crate::places::{self, Piece};
 use crate::trace::{Path, Trace};
@@ -114,7 +114,15 @@ impl Engine {
     /// # Errors
     /// If the backend cannot be loaded.
     pub fn from_json(json: &str, budget: usize) -> Result<Self, Error> {
-        Self::weakened(json, budget, Weakness::None, None)
+        Self::load(json, budget, available_threads())
+    }
+
+    /// The same with another bound on threads; see [`Encoders::load`].
+    ///
+    /// # Errors
+    /// If the backend cannot be loaded.
+    pub fn load(json: &str, budget: usize, threads: NonZero<usize>) -> Result<Self, Error> {
+        Self::of(Encoders::load(json, threads)?, budget, Weakness::None, None)
     }
 
     /// An engine with a rule switched off, or another segment length: for tests and measurements.
@@ -128,7 +136,15 @@ impl Engine {
         weakness: Weakness,
         min_segment: Option<usize>,
     ) -> Result<Self, Error> {
-        let encoders = Encoders::from_json(json)?;
+        Self::of(Encoders::from_json(json)?, budget, weakness, min_segment)
+    }
+
+    fn of(
+        encoders: Encoders,
+        budget: usize,
+        weakness: Weakness,
+        min_segment: Option<usize>,
+    ) -> Result<Self, Error> {
         let mut policy = CutPolicy::weakened(&encoders, weakness)?;
         if let Some(bytes) = min_segment {
             policy = policy.with_min_segment(bytes);
@@ -165,13 +181,6 @@ impl Engine {
             .collect();
         tokens.sort_unstable_by_key(|(id, _)| *id);
         tokens.into_iter().map(|(_, token)| token.content).collect()
-    }
-
-    /// The same with another bound on threads; see [`Encoders::with_threads`].
-    #[must_use]
-    pub fn with_threads(mut self, threads: NonZero<usize>) -> Self {
-        self.encoders = self.encoders.with_threads(threads);
-        self
     }
 
     /// The encoders of this backend.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokenizers::{ModelWrapper, Tokenizer};
+use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
 
 use super::added::{AddedTokens, Piece, Token};
 use super::bpe::{Bpe, Model, Scratch};
@@ -101,10 +101,52 @@ pub(crate) enum Whole<'e> {
     Word(Box<dyn Fn(char, char) -> bool + 'e>),
 }
 
+/// A backend as far as the tables need it. What is searched for first, the added tokens, is asked of the
+/// crate: it drops and renumbers some.
 #[derive(Deserialize)]
 struct Backend<'j> {
+    normalizer: Option<NormalizerWrapper>,
+    pre_tokenizer: Option<PreTokenizerWrapper>,
     #[serde(borrow)]
     model: Model<'j>,
+}
+
+/// What takes long to make, and needs nothing that the crate has loaded.
+pub(super) struct Tables {
+    normalizer: Normalizer,
+    /// The normalizer without a last step that need not be done, unless something is searched behind it.
+    early: Option<Normalizer>,
+    words: Words,
+    bpe: Bpe,
+}
+
+impl Tables {
+    /// The tables of what `backend_tokenizer.to_str()` returned.
+    pub(super) fn new(json: &str) -> Result<Self, Refusal> {
+        let backend: Backend = serde_json::from_str(json)
+            .map_err(|e| Refusal::new(format!("the model cannot be read: {e}")))?;
+        let normalizer = Normalizer::new(backend.normalizer.as_ref());
+        let mut early = None;
+        let (words, bpe) = match Stages::of(backend.pre_tokenizer.as_ref(), &normalizer)? {
+            Stages::Bytes(splitters) => {
+                (Words::Split(splitters.into()), backend.model.byte_level()?)
+            }
+            Stages::Characters(mut space) => {
+                early = normalizer.before_writing(" ", &SPACE.to_string());
+                if early.is_some() && space == Space::Kept {
+                    space = Space::Replaced;
+                }
+                let bpe = backend.model.characters(space != Space::Kept)?;
+                (Words::Whole(space), bpe)
+            }
+        };
+        Ok(Tables {
+            normalizer,
+            early,
+            words,
+            bpe,
+        })
+    }
 }
 
 impl FastEncoder {
@@ -113,32 +155,26 @@ impl FastEncoder {
     /// # Errors
     /// Why the pipeline is not one that is understood.
     pub fn new(json: &str, oracle: &HfEncoder) -> Result<Self, Refusal> {
+        Self::of(Tables::new(json), oracle)
+    }
+
+    /// The same of tables made before.
+    pub(super) fn of(tables: Result<Tables, Refusal>, oracle: &HfEncoder) -> Result<Self, Refusal> {
         let tokenizer = oracle.tokenizer();
         if !matches!(tokenizer.get_model(), ModelWrapper::BPE(_)) {
             return Err(Refusal::new("the model is not a BPE".into()));
         }
-        let mut normalizer = Normalizer::new(tokenizer.get_normalizer());
-        let stages = Stages::of(tokenizer, &normalizer)?;
+        let Tables {
+            mut normalizer,
+            early,
+            words,
+            bpe,
+        } = tables?;
         let (raw, normalized, late) = added_tokens(tokenizer, &normalizer)?;
-        let backend: Backend = serde_json::from_str(json)
-            .map_err(|e| Refusal::new(format!("the model cannot be read: {e}")))?;
-        let (words, bpe) = match stages {
-            Stages::Bytes(splitters) => {
-                (Words::Split(splitters.into()), backend.model.byte_level()?)
-            }
-            Stages::Characters(mut space) => {
-                let early = normalizer.before_writing(" ", &SPACE.to_string());
-                if early.is_some() && space == Space::Kept {
-                    space = Space::Replaced;
-                }
-                // Normalized added tokens are searched for in what the last step writes.
-                if let (Some(early), None) = (early, &normalized) {
-                    normalizer = early;
-                }
-                let bpe = backend.model.characters(space != Space::Kept)?;
-                (Words::Whole(space), bpe)
-            }
-        };
+        // Normalized added tokens are searched for in what the last step writes.
+        if let (Some(early), None) = (early, &normalized) {
+            normalizer = early;
+        }
         let scratch = bpe.scratch();
         Ok(FastEncoder {
             raw,
@@ -390,8 +426,11 @@ enum Stages {
 }
 
 impl Stages {
-    fn of(tokenizer: &Tokenizer, normalizer: &Normalizer) -> Result<Self, Refusal> {
-        let json = serde_json::to_value(tokenizer.get_pre_tokenizer())
+    fn of(
+        pre_tokenizer: Option<&PreTokenizerWrapper>,
+        normalizer: &Normalizer,
+    ) -> Result<Self, Refusal> {
+        let json = serde_json::to_value(pre_tokenizer)
             .map_err(|e| Refusal::new(format!("the pre-tokenizer cannot be read: {e}")))?;
         let mut parts = Vec::new();
         flatten(&json, &mut parts);

@@ -19,6 +19,7 @@ mod parallel;
 mod split;
 
 pub use fast::FastEncoder;
+use fast::Tables;
 pub(crate) use fast::Whole;
 pub(crate) use finder::Finder;
 pub use hf::{HfEncoder, Offsets};
@@ -75,31 +76,37 @@ pub struct Encoders {
 }
 
 impl Encoders {
-    /// Loads what `backend_tokenizer.to_str()` returned.
+    /// Loads what `backend_tokenizer.to_str()` returned, for as many threads as there are processors that
+    /// the process may use, by affinity and cgroup quota.
     ///
     /// # Errors
     /// If the `tokenizers` crate cannot load it.
     pub fn from_json(json: &str) -> Result<Self, Error> {
-        let start = Instant::now();
-        let oracle = HfEncoder::from_json(json)?;
-        let parsed = start.elapsed();
-        Ok(Encoders {
-            fast: FastEncoder::new(json, &oracle),
-            oracle,
-            threads: thread::available_parallelism().map_or(1, usize::from),
-            loading: [parsed, start.elapsed() - parsed],
-        })
+        Self::load(json, available_threads())
     }
 
     /// The same with another bound on the threads at work in this process, the calling one included.
-    /// The default is the processors that the process may use, by affinity and cgroup quota.
-    #[must_use]
-    pub fn with_threads(mut self, threads: NonZero<usize>) -> Self {
-        self.threads = threads.get();
-        self
+    ///
+    /// # Errors
+    /// If the `tokenizers` crate cannot load it.
+    pub fn load(json: &str, threads: NonZero<usize>) -> Result<Self, Error> {
+        let threads = threads.get();
+        let (oracle, tables) = parallel::both(
+            || timed(|| HfEncoder::from_json(json)),
+            || timed(|| Tables::new(json)),
+            threads,
+        );
+        let (oracle, parsed) = (oracle.0?, oracle.1);
+        let (fast, joined) = timed(|| FastEncoder::of(tables.0, &oracle));
+        Ok(Encoders {
+            fast,
+            oracle,
+            threads,
+            loading: [parsed, tables.1 + joined],
+        })
     }
 
-    /// What loading took: the `tokenizers` crate, then the tables of the fast encoder.
+    /// What loading took: the `tokenizers` crate, and at the same time the tables of the fast encoder.
     pub fn loading(&self) -> [Duration; 2] {
         self.loading
     }
@@ -126,6 +133,17 @@ impl Encoders {
     pub fn fast(&self) -> Result<&FastEncoder, &Refusal> {
         self.fast.as_ref()
     }
+}
+
+/// The processors that the process may use.
+pub(crate) fn available_threads() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let done = work();
+    (done, start.elapsed())
 }
 
 impl fmt::Display for Encoders {

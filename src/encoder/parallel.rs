@@ -77,6 +77,31 @@ pub(super) fn encode_all(
     Ok(all)
 }
 
+/// What both return, the second one on a thread of its own if there may be another.
+pub(super) fn both<A, B: Send>(
+    first: impl FnOnce() -> A,
+    second: impl Fn() -> B + Sync,
+    threads: usize,
+) -> (A, B) {
+    let helpers = Helpers::claim(1, threads - 1);
+    if helpers.count == 0 {
+        return (first(), second());
+    }
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("turntrie-load".to_owned());
+        let helper = thread.spawn_scoped(scope, &second);
+        let first = first();
+        let second = match helper {
+            Ok(helper) => helper
+                .join()
+                .unwrap_or_else(|p| std::panic::resume_unwind(p)),
+            // A machine out of threads has it done by this one.
+            Err(_) => second(),
+        };
+        (first, second)
+    })
+}
+
 /// Helpers at work: process id in the upper half, their number in the lower. A forked child finds the
 /// id of its parent, whose helpers it does not have.
 static AT_WORK: AtomicU64 = AtomicU64::new(0);

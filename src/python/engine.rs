@@ -97,10 +97,9 @@ impl Engine {
         threads: Option<NonZero<usize>>,
     ) -> PyResult<Self> {
         let load = || {
-            let engine = engine::Engine::from_json(backend_json, budget)?;
             Verified::new(match threads {
-                Some(threads) => engine.with_threads(threads),
-                None => engine,
+                Some(threads) => engine::Engine::load(backend_json, budget, threads)?,
+                None => engine::Engine::from_json(backend_json, budget)?,
             })
         };
         let inner = py
