@@ -293,9 +293,7 @@ def table_worst(chosen: list[Path]) -> None:
 
 def table_load(chosen: list[Path]) -> None:
     print("\n## loading: ms, median over fresh processes\n")
-    print(
-        "| model | from_pretrained | to_str | hash | build | of which parse | tables, beside it | of from_pretrained | MB |"
-    )
+    print("| model | from_pretrained | to_str | hash | build | of which parse | tables, beside it | share | MB |")
     print("|---|---|---|---|---|---|---|---|---|")
     for model in chosen:
         runs = [child("--child-load", str(model)) for _ in range(CHILDREN)]

@@ -96,24 +96,15 @@ impl Ledger {
 
     /// How many keys were accepted and how many are in quarantine.
     pub fn sizes(&self) -> (usize, usize) {
-        let (mut checked, mut quarantined) = (0, 0);
-        self.all(
-            |sets| &sets.checked,
-            true,
-            |set| {
-                checked += set.len();
+        let size = |which: fn(&Sets) -> &RwLock<Set<Key>>| {
+            let mut size = 0;
+            self.all(which, true, |set| {
+                size += set.len();
                 true
-            },
-        );
-        self.all(
-            |sets| &sets.quarantined,
-            true,
-            |set| {
-                quarantined += set.len();
-                true
-            },
-        );
-        (checked, quarantined)
+            });
+            size
+        };
+        (size(|sets| &sets.checked), size(|sets| &sets.quarantined))
     }
 
     /// Whether `holds` for this process's set and for those of all that it descends from; `unreadable`
