@@ -59,9 +59,9 @@ class Handle:
 
         Returns:
             Seconds spent when it was built: `to_str` (serialising the backend, GIL held), `hash`, `build` (everything
-            else, GIL free), of which `parse` is the `tokenizers` crate's and `tables` the fast encoder's; and
-            `table_bytes`, the memory of those tables, 0 without a fast encoder. Empty if this tokenizer is left to the
-            reference: the next call counts why.
+            else, GIL free), of which `parse` is the `tokenizers` crate's and `tables` the fast encoder's, at the same
+            time where there are two threads; and `table_bytes`, the memory of those tables, 0 without a fast encoder.
+            Empty if this tokenizer is left to the reference: the next call counts why.
         """
         backend = path.engine(self._tok)
         if isinstance(backend, Reason):
