@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
 
 use super::added::{AddedTokens, Piece, Token};
-use super::bpe::{Bpe, Model, Scratch};
+use super::bpe::{self, Bpe, Model, Scratch};
 use super::normalizer::{Normalizer, Parts};
 use super::split::{Gaps, Splitter};
 use super::{HfEncoder, Refusal};
@@ -303,6 +303,9 @@ impl FastEncoder {
             Place::Rest => self.normalizer.apply_to_rest(text),
             Place::First | Place::Inner => self.normalizer.apply(text),
         };
+        if text.len() > bpe::LONGEST {
+            return false;
+        }
         let Some(tokens) = &self.normalized else {
             self.words(text, place, scratch, out);
             return true;

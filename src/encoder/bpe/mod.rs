@@ -76,6 +76,9 @@ pub(super) struct Scratch {
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
+/// Texts up to this length can be given.
+pub(super) const LONGEST: usize = u32::MAX as usize;
+
 /// A word, or a part of one, that is about to be looked up. Small, as each is written and read again.
 #[derive(Clone, Copy)]
 struct Asked {
@@ -91,7 +94,7 @@ impl Asked {
     #[inline]
     fn of(text: &str, start: usize, end: usize) -> Self {
         let key = Key::of(text.as_bytes(), start, end);
-        // Texts are shorter than `fast::LONGEST`.
+        // Texts are not longer than `LONGEST`.
         let (start, end) = (start as u32, end as u32);
         let hash = key.hash();
         Asked {
