@@ -76,8 +76,8 @@ pub(super) struct Scratch {
     heap: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
-/// Texts up to this length can be given.
-pub(super) const LONGEST: usize = u32::MAX as usize;
+/// Texts up to this length can be given, with a space more in front.
+pub(super) const LONGEST: usize = u32::MAX as usize - 1;
 
 /// A word, or a part of one, that is about to be looked up. Small, as each is written and read again.
 #[derive(Clone, Copy)]

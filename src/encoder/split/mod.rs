@@ -163,6 +163,16 @@ mod tests {
             .collect()
     }
 
+    /// Numbers below what is asked for, the same ones at each run.
+    fn numbers(mut state: u64) -> impl FnMut(usize) -> usize {
+        move |below| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        }
+    }
+
     const PATTERNS: [&str; 9] = [
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
@@ -183,13 +193,7 @@ mod tests {
 
     #[test]
     fn pieces_are_those_of_the_crate() {
-        let mut state = 7_u64;
-        let mut below = |n: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % n
-        };
+        let mut below = numbers(7);
         for pattern in PATTERNS {
             for (gaps, behavior, invert) in [
                 (Gaps::Kept, SplitDelimiterBehavior::Isolated, false),
@@ -216,13 +220,7 @@ mod tests {
             .into_iter()
             .filter(|unit| unit.is_ascii())
             .collect();
-        let mut state = 11_u64;
-        let mut below = |n: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % n
-        };
+        let mut below = numbers(11);
         for pattern in PATTERNS {
             let splitter = Splitter::new(pattern, Gaps::Kept).expect(pattern);
             let plain = Splitter {
