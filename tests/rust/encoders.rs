@@ -254,3 +254,43 @@ fn tokens_with_spaces_are_out_of_reach_where_spaces_are_marked() {
         );
     }
 }
+
+#[test]
+fn a_token_listed_twice_is_left_to_the_crate() {
+    let json = zoo::named("byte-level").json;
+    let once = r#""vocab":{"#;
+    assert_eq!(json.matches(once).count(), 1);
+    let twice = json
+        .replace(once, r#""vocab":{"the":599,"#)
+        .replace(r#""ignore_merges":false"#, r#""ignore_merges":true"#);
+    assert_eq!(twice.matches(r#""the":"#).count(), 2);
+    let encoders = Encoders::from_json(&twice).expect("a backend");
+    let why = encoders.fast().err().map(ToString::to_string);
+    assert_eq!(why.as_deref(), Some("the vocabulary has a token twice"));
+}
+
+#[test]
+fn a_split_that_begins_with_a_loop_forgets_no_match() {
+    let mut value: Value = serde_json::from_str(&zoo::named("byte-level").json).expect("JSON");
+    value["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": r"\s*[\r\n]+"}, "behavior": "Isolated", "invert": false},
+        {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
+    ]});
+    let model = &mut value["model"];
+    let tokens = model["vocab"].as_object_mut().expect("tokens");
+    let next = tokens.len();
+    tokens.insert("ĊĠ".to_owned(), next.into());
+    model["merges"]
+        .as_array_mut()
+        .expect("merges")
+        .insert(0, json!(["Ċ", "Ġ"]));
+    let encoders = Encoders::from_json(&value.to_string()).expect("a backend");
+    let fast = encoders.fast().expect("a fast encoder");
+    for text in ["\n y", "x\n  y", "\n\n  y", " \n \n y\n", "x \n"] {
+        let mut want = Vec::new();
+        encoders.oracle().encode(text, &mut want).expect("ids");
+        let mut got = Vec::new();
+        assert!(fast.encode(text, &mut got));
+        assert_eq!(got, want, "{text:?}");
+    }
+}

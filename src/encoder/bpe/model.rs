@@ -55,7 +55,7 @@ impl<'j> Model<'j> {
     pub(in crate::encoder) fn byte_level(&self) -> Result<Bpe, Refusal> {
         self.check()?;
         let alphabet = alphabet();
-        let ids = self.ids();
+        let ids = self.ids()?;
         let mut bytes = Box::new([0; 256]);
         for (byte, &letter) in (0_u8..=255).zip(&alphabet) {
             match ids.get(letter.encode_utf8(&mut [0; 4]) as &str) {
@@ -104,7 +104,7 @@ impl<'j> Model<'j> {
                 "the model has ignore_merges without bytes".into(),
             ));
         }
-        let ids = self.ids();
+        let ids = self.ids()?;
         let mut bytes = Box::new([0; 256]);
         for (byte, slot) in (0_u8..=255).zip(bytes.iter_mut()) {
             let id = ids.get(format!("<0x{byte:02X}>").as_str());
@@ -165,9 +165,13 @@ impl<'j> Model<'j> {
         }
     }
 
-    fn ids(&self) -> Ids<'_> {
+    fn ids(&self) -> Result<Ids<'_>, Refusal> {
         let tokens = self.vocab.0.iter();
-        tokens.map(|(token, id)| (token.as_ref(), *id)).collect()
+        let ids: Ids<'_> = tokens.map(|(token, id)| (token.as_ref(), *id)).collect();
+        if ids.len() < self.vocab.0.len() {
+            return Err(Refusal::new("the vocabulary has a token twice".into()));
+        }
+        Ok(ids)
     }
 
     fn rules(&self, ids: &Ids<'_>) -> Result<Vec<Rule>, Refusal> {

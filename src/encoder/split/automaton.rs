@@ -75,10 +75,9 @@ impl Automaton {
         let start = compile(root, 0, &mut program)?;
         let width = classes.len() + 1;
         let mut states: Vec<Vec<usize>> = vec![Vec::new(), vec![start]];
-        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
-        for (id, state) in states.iter().enumerate() {
-            known.insert(state.clone(), id);
-        }
+        // A loop that the pattern begins with comes back to the position at the start, with something read:
+        // that is a state of its own, so that nothing leads to the start.
+        let mut known = HashMap::from([(Vec::new(), usize::from(DEAD))]);
         let mut table = Vec::new();
         let mut at = 0;
         while at < states.len() {
@@ -274,6 +273,13 @@ fn compile(node: &Node, next: usize, program: &mut Vec<Step>) -> Result<usize, R
         }
         Node::Repeat { node, min, max } => {
             let mut next = next;
+            if max.is_none() && node.may_be_empty() {
+                // The crate's regex engine leaves a loop at a round that reads nothing, whatever else
+                // there was to try.
+                return Err(Refusal::new(
+                    "the split pattern repeats what may be empty".into(),
+                ));
+            }
             if let Some(max) = max {
                 // x{1,3} is x(x(x)?)?
                 let end = next;

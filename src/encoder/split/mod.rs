@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    const PATTERNS: [&str; 9] = [
+    const PATTERNS: [&str; 13] = [
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
@@ -183,6 +183,10 @@ mod tests {
         r"a(b|ba)*(?=c)|ab|(?:a|b){2,}c?",
         r"x{2}|x{3,5}y|(?i:kt)+",
         r"[^\n]\n?$|\n\n",
+        r"\s*\n",
+        r"\s*[\r\n]+",
+        r"\S*[^\r\n\p{L}\p{N}]+",
+        r"x(?:a?|b){1,2}",
     ];
 
     const ALPHABET: [&str; 40] = [
@@ -262,6 +266,29 @@ mod tests {
     fn an_empty_match_is_refused() {
         for pattern in ["a*", "(?!a)", "a?|b", ""] {
             assert!(Splitter::new(pattern, Gaps::Kept).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_loop_over_what_may_be_empty_is_refused() {
+        for pattern in [
+            r"x(?:a?|b)+",
+            r"x(?: ?|b)*",
+            r"x(?:a*b*){2,}",
+            r"x(?:(?!a)|b)+",
+        ] {
+            assert!(Splitter::new(pattern, Gaps::Kept).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_loop_at_the_start_forgets_no_match() {
+        for (pattern, text, pieces) in [
+            (r"\s*\n", "_\n Z", ["_", "\n", " Z"]),
+            (r"\s*[\r\n]+", "x\n  y", ["x", "\n", "  y"]),
+        ] {
+            let splitter = Splitter::new(pattern, Gaps::Kept).expect(pattern);
+            assert_eq!(ours(&splitter, text), pieces, "{pattern}");
         }
     }
 

@@ -33,6 +33,19 @@ pub(super) enum Node {
     },
 }
 
+impl Node {
+    /// Whether it may match without reading a character.
+    pub(super) fn may_be_empty(&self) -> bool {
+        match self {
+            Node::Set(_) => false,
+            Node::Sequence(nodes) => nodes.iter().all(Node::may_be_empty),
+            Node::Alternation(nodes) => nodes.iter().any(Node::may_be_empty),
+            Node::Repeat { node, min, .. } => *min == 0 || node.may_be_empty(),
+            Node::Look { .. } => true,
+        }
+    }
+}
+
 /// A pattern with the sources of its sets.
 #[derive(Debug)]
 pub(super) struct Pattern {
