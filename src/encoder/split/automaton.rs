@@ -273,9 +273,9 @@ fn compile(node: &Node, next: usize, program: &mut Vec<Step>) -> Result<usize, R
         }
         Node::Repeat { node, min, max } => {
             let mut next = next;
-            if max.is_none() && node.may_be_empty() {
+            if *max != Some(1) && node.may_be_empty() {
                 // The crate's regex engine leaves a loop at a round that reads nothing, whatever else
-                // there was to try.
+                // there was to try; and which repeats are loops is its own affair.
                 return Err(Refusal::new(
                     "the split pattern repeats what may be empty".into(),
                 ));

@@ -186,7 +186,7 @@ mod tests {
         r"\s*\n",
         r"\s*[\r\n]+",
         r"\S*[^\r\n\p{L}\p{N}]+",
-        r"x(?:a?|b){1,2}",
+        r"x(?:a?|b)?c?",
     ];
 
     const ALPHABET: [&str; 40] = [
@@ -276,6 +276,7 @@ mod tests {
             r"x(?: ?|b)*",
             r"x(?:a*b*){2,}",
             r"x(?:(?!a)|b)+",
+            r"(?:x?| ){3}x",
         ] {
             assert!(Splitter::new(pattern, Gaps::Kept).is_err(), "{pattern}");
         }
