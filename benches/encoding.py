@@ -87,7 +87,8 @@ class Both:
         return Result(time.process_time() - start, lambda: prompt.tolist(0))
 
     def warm_up(self, side: Callable[[str], Result], texts: list[str]) -> None:
-        """Has a side encode these, whether it has seen them or not."""
+        """Has a side encode these, whether it has seen them or not; what the other side freed is put away before."""
+        settle()
         for text in texts:
             self.engine.drop_namespace(0)
             side(text)
