@@ -137,6 +137,7 @@ impl Seams {
         self.anchor_of_any(text, at)
     }
 
+    /// The same where the characters around are not all ASCII, or blanks are followed.
     fn anchor_of_any(&self, text: &str, at: usize) -> Option<usize> {
         let first = text[..at].chars().next_back()?;
         let second = text[at..].chars().next()?;
@@ -173,8 +174,7 @@ impl Seams {
         lines: usize,
         mut visit: impl FnMut(usize, usize, bool) -> bool,
     ) -> Option<(usize, usize)> {
-        let plain = text.get(..to)?;
-        let bytes = plain.as_bytes();
+        let bytes = text.get(..to)?.as_bytes();
         let lines = lines.min(to);
         // From line feed to line feed, most of a text is passed over.
         while from < lines {

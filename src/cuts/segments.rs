@@ -94,7 +94,8 @@ impl Iterator for Segments<'_, '_> {
                 near -= 1;
             }
             let from = self.plain.0.max(near);
-            let lines = self.start + LINES * self.policy.min_segment;
+            let lines = self.policy.min_segment.saturating_mul(LINES);
+            let lines = self.start.saturating_add(lines);
             if let Some(cut) =
                 self.policy
                     .seam(self.text, from, self.plain.1, lines, |cut, line| {

@@ -1,4 +1,5 @@
-//! Many texts on several threads: a cold prompt is made of chunks that can be encoded apart.
+//! Many texts on several threads: a cold prompt is made of chunks that can be encoded apart. And two jobs
+//! on two: the halves of loading.
 //!
 //! Threads live for one call, so there is no pool that a forked child could miss, and nothing to shut
 //! down. How many may help at a time is counted for the whole process, whoever calls: the default is
