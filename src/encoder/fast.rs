@@ -12,10 +12,10 @@
 //! Single texts go there as well: those over [`LONGEST`], where the crate has limits of its own, and
 //! those that it cannot take apart. The self-check and the id oracle watch the rest.
 //!
-//! Threads share one encoder; each call borrows work space from a pool without waiting for it.
+//! Threads share one encoder; each takes work space from a [`Pool`], for a call or for many texts.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,8 +24,9 @@ use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer
 use super::added::{AddedTokens, Piece, Token};
 use super::bpe::{self, Bpe, Model, Scratch};
 use super::normalizer::{Normalizer, Parts};
+use super::pool::Pool;
 use super::split::{Gaps, Splitter};
-use super::{HfEncoder, Refusal};
+use super::{HfEncoder, Part, Refusal};
 
 /// Texts from this length on, in bytes, are encoded by the `tokenizers` crate: from several million
 /// characters in one match on, its regex engine gives up.
@@ -44,7 +45,7 @@ pub struct FastEncoder {
     late: Vec<String>,
     words: Words,
     bpe: Bpe,
-    pool: Mutex<Vec<Scratch>>,
+    pool: Pool<Scratch>,
 }
 
 /// How a plain piece becomes words.
@@ -183,7 +184,7 @@ impl FastEncoder {
             late,
             words,
             bpe,
-            pool: Mutex::new(vec![scratch]),
+            pool: Pool::of(scratch),
         })
     }
 
@@ -199,12 +200,40 @@ impl FastEncoder {
 
     /// Appends the ids of `text`. False, with `out` as it was, if the `tokenizers` crate has to.
     pub fn encode(&self, text: &str, out: &mut Vec<u32>) -> bool {
-        self.encode_at(text, Place::First, out)
+        let mut scratch = self.take_scratch();
+        let done = self.encode_part(Part { text, rest: false }, &mut scratch, out);
+        self.give_back(scratch);
+        done
     }
 
-    /// The same for a text that begins with the rest of a plain piece.
-    pub fn encode_rest(&self, text: &str, out: &mut Vec<u32>) -> bool {
-        self.encode_at(text, Place::Rest, out)
+    /// The same for a part, with work space taken before.
+    pub(super) fn encode_part(
+        &self,
+        part: Part<'_>,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> bool {
+        if part.text.len() >= LONGEST {
+            return false;
+        }
+        let place = if part.rest { Place::Rest } else { Place::First };
+        let before = out.len();
+        let done = self.encode_at(part.text, place, scratch, out);
+        if !done {
+            out.truncate(before);
+        }
+        done
+    }
+
+    /// Work space for one thread.
+    pub(super) fn take_scratch(&self) -> Scratch {
+        self.pool.take().unwrap_or_else(|| self.bpe.scratch())
+    }
+
+    /// Gives work space back.
+    pub(super) fn give_back(&self, mut scratch: Scratch) {
+        scratch.trim();
+        self.pool.put(scratch);
     }
 
     /// What decides whether a plain piece may be encoded in two parts, for [`cuts`](crate::cuts).
@@ -262,21 +291,7 @@ impl FastEncoder {
         }
     }
 
-    fn encode_at(&self, text: &str, place: Place, out: &mut Vec<u32>) -> bool {
-        if text.len() >= LONGEST {
-            return false;
-        }
-        let before = out.len();
-        let mut scratch = self.borrow_scratch();
-        let done = self.encode_with(text, place, &mut scratch, out);
-        self.return_scratch(scratch);
-        if !done {
-            out.truncate(before);
-        }
-        done
-    }
-
-    fn encode_with(
+    fn encode_at(
         &self,
         text: &str,
         place: Place,
@@ -362,23 +377,6 @@ impl FastEncoder {
             [] => self.bpe.encode(text, start + a, start + b, scratch, out),
             rest => self.split(rest, text, start + a, start + b, scratch, out),
         });
-    }
-
-    /// Work space of an earlier call, if nobody is just taking or giving back some.
-    fn borrow_scratch(&self) -> Scratch {
-        let pooled = self.pool.try_lock().ok().and_then(|mut pool| pool.pop());
-        pooled.unwrap_or_else(|| self.bpe.scratch())
-    }
-
-    fn return_scratch(&self, mut scratch: Scratch) {
-        /// Beyond that many calls at a time, work space is made anew.
-        const POOLED: usize = 16;
-        scratch.trim();
-        if let Ok(mut pool) = self.pool.try_lock()
-            && pool.len() < POOLED
-        {
-            pool.push(scratch);
-        }
     }
 }
 

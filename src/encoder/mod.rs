@@ -16,6 +16,7 @@ mod finder;
 mod hf;
 mod normalizer;
 mod parallel;
+mod pool;
 mod split;
 
 pub use fast::FastEncoder;
@@ -33,6 +34,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use bpe::Scratch;
 
 /// A text to encode for itself.
 #[derive(Clone, Copy, Debug)]
@@ -50,18 +52,6 @@ pub trait Encoder: Send + Sync {
     /// # Errors
     /// If the backend refuses the text.
     fn encode(&self, text: &str, out: &mut Vec<u32>) -> Result<(), Error>;
-
-    /// The same for a part. The rest of a plain piece is refused by encoders that cannot tell it from
-    /// a piece of its own; nobody is wrong then, and the whole text has to be encoded.
-    ///
-    /// # Errors
-    /// As above.
-    fn encode_part(&self, part: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error> {
-        if part.rest {
-            return Err(Error::new("this encoder encodes whole pieces".to_owned()));
-        }
-        self.encode(part.text, out)
-    }
 
     /// The name shown to users.
     fn name(&self) -> &'static str;
@@ -116,7 +106,7 @@ impl Encoders {
     /// # Errors
     /// If one of the parts is refused.
     pub fn encode_all(&self, parts: &[Part<'_>]) -> Result<Vec<Vec<u32>>, Error> {
-        parallel::encode_all(self, parts, self.threads)
+        parallel::encode_all(|| Worker::new(self), parts, self.threads)
     }
 
     /// How many threads may encode at a time in this process.
@@ -132,6 +122,45 @@ impl Encoders {
     /// The fast encoder, or why there is none for this backend.
     pub fn fast(&self) -> Result<&FastEncoder, &Refusal> {
         self.fast.as_ref()
+    }
+}
+
+/// Encodes parts on one thread, all with the same work space.
+struct Worker<'e> {
+    fast: Option<(&'e FastEncoder, Scratch)>,
+    oracle: &'e HfEncoder,
+}
+
+impl<'e> Worker<'e> {
+    fn new(encoders: &'e Encoders) -> Self {
+        let fast = encoders.fast().ok();
+        Worker {
+            fast: fast.map(|fast| (fast, fast.take_scratch())),
+            oracle: &encoders.oracle,
+        }
+    }
+}
+
+impl parallel::Worker for Worker<'_> {
+    fn encode(&mut self, part: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error> {
+        if let Some((fast, scratch)) = &mut self.fast
+            && fast.encode_part(part, scratch, out)
+        {
+            return Ok(());
+        }
+        if part.rest {
+            // Then nobody is wrong, and the whole text has to be encoded.
+            return Err(Error::new("the crate encodes whole pieces".to_owned()));
+        }
+        self.oracle.encode(part.text, out)
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        if let Some((fast, scratch)) = self.fast.take() {
+            fast.give_back(scratch);
+        }
     }
 }
 
@@ -162,14 +191,6 @@ impl Encoder for Encoders {
         match &self.fast {
             Ok(fast) if fast.encode(text, out) => Ok(()),
             _ => self.oracle.encode(text, out),
-        }
-    }
-
-    fn encode_part(&self, part: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error> {
-        match &self.fast {
-            Ok(fast) if part.rest && fast.encode_rest(part.text, out) => Ok(()),
-            _ if part.rest => self.oracle.encode_part(part, out),
-            _ => self.encode(part.text, out),
         }
     }
 

@@ -10,7 +10,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use super::{Encoder, Part};
+use super::Part;
 use crate::error::Error;
 
 /// Texts of fewer bytes altogether are encoded by the caller.
@@ -21,17 +21,28 @@ const SHARE: usize = 32 << 10;
 /// The place of a text, and its ids.
 type Done = (usize, Vec<u32>);
 
-/// The ids of each part, in order; at most `threads` threads at work in this process.
+/// Encodes parts, one after the other, on one thread.
+pub(super) trait Worker {
+    /// Appends the ids of a part.
+    ///
+    /// # Errors
+    /// If the part is refused.
+    fn encode(&mut self, part: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error>;
+}
+
+/// The ids of each part, in order, by as many workers as are useful; at most `threads` threads at work in
+/// this process.
 ///
 /// # Errors
 /// The error of one of the parts that were refused.
-pub(super) fn encode_all(
-    encoder: &impl Encoder,
+pub(super) fn encode_all<W: Worker>(
+    worker: impl Fn() -> W + Sync,
     parts: &[Part<'_>],
     threads: usize,
 ) -> Result<Vec<Vec<u32>>, Error> {
     let next = AtomicUsize::new(0);
     let work = || {
+        let mut worker = worker();
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -39,7 +50,7 @@ pub(super) fn encode_all(
                 return Ok(done);
             };
             let mut ids = Vec::with_capacity(part.text.len() / 3 + 8);
-            encoder.encode_part(part, &mut ids)?;
+            worker.encode(part, &mut ids)?;
             done.push((at, ids));
         }
     };
@@ -153,8 +164,8 @@ fn state_of(busy: usize) -> u64 {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Helpers, WORTH_IT};
-    use crate::encoder::{Encoder, Part};
+    use super::{Helpers, WORTH_IT, Worker};
+    use crate::encoder::Part;
     use crate::error::Error;
 
     /// The length of a text as its only id; refuses some.
@@ -163,8 +174,8 @@ mod tests {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     static NOW: AtomicUsize = AtomicUsize::new(0);
 
-    impl Encoder for Lengths {
-        fn encode(&self, text: &str, out: &mut Vec<u32>) -> Result<(), Error> {
+    impl Worker for Lengths {
+        fn encode(&mut self, Part { text, .. }: Part<'_>, out: &mut Vec<u32>) -> Result<(), Error> {
             MOST.fetch_max(NOW.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             std::thread::sleep(std::time::Duration::from_millis(1));
             NOW.fetch_sub(1, Ordering::SeqCst);
@@ -175,22 +186,14 @@ mod tests {
             out.push(u32::try_from(text.len()).expect("short"));
             Ok(())
         }
-
-        fn name(&self) -> &'static str {
-            "lengths"
-        }
     }
 
-    fn encode_all(
-        encoder: &Lengths,
-        texts: &[&str],
-        threads: usize,
-    ) -> Result<Vec<Vec<u32>>, Error> {
+    fn encode_all(texts: &[&str], threads: usize) -> Result<Vec<Vec<u32>>, Error> {
         let parts: Vec<Part> = texts
             .iter()
             .map(|&text| Part { text, rest: false })
             .collect();
-        super::encode_all(encoder, &parts, threads)
+        super::encode_all(|| Lengths, &parts, threads)
     }
 
     #[test]
@@ -198,18 +201,14 @@ mod tests {
         let long = "x".repeat(WORTH_IT);
         for threads in [1, 2, 8] {
             let texts: Vec<&str> = (0..50).map(|n| &long[..n * 100]).chain([&*long]).collect();
-            let ids = encode_all(&Lengths, &texts, threads).expect("ids");
+            let ids = encode_all(&texts, threads).expect("ids");
             let want: Vec<Vec<u32>> = texts.iter().map(|t| vec![t.len() as u32]).collect();
             assert_eq!(ids, want);
-            assert!(encode_all(&Lengths, &[&long, "a", "refuse"], threads).is_err());
-            let panicked = std::panic::catch_unwind(|| {
-                encode_all(&Lengths, &[&long, "a", "panic", "b"], threads)
-            });
+            assert!(encode_all(&[&long, "a", "refuse"], threads).is_err());
+            let panicked =
+                std::panic::catch_unwind(|| encode_all(&[&long, "a", "panic", "b"], threads));
             assert!(panicked.is_err());
-            assert_eq!(
-                encode_all(&Lengths, &[], threads).expect("ids"),
-                [[0_u32; 0]; 0]
-            );
+            assert_eq!(encode_all(&[], threads).expect("ids"), [[0_u32; 0]; 0]);
         }
         assert!(MOST.load(Ordering::SeqCst) > 1);
         assert_eq!(Helpers::claim(3, 7).count, 3);

@@ -67,13 +67,12 @@ impl Lists {
         let list = kept.list.bind(py);
         // If these ids are only a beginning of the kept ones, those stay.
         if common < ids.len() {
-            list.del_slice(common, list.len())?;
+            // What is new becomes a list of its own first: that is half of the calls for each id.
+            let new = self.anew(py, &ids[common..])?;
+            list.set_slice(common, list.len(), &new)?;
             kept.ids.truncate(common);
+            kept.ids.extend_from_slice(&ids[common..]);
         }
-        for &id in &ids[common..] {
-            list.append(self.int(py, id))?;
-        }
-        kept.ids.extend_from_slice(&ids[common..]);
         let fresh = list.get_slice(0, ids.len());
         recent.insert(0, kept);
         let mut bytes = 0;

@@ -16,6 +16,7 @@ mod attributes;
 pub mod budget;
 mod casing;
 mod compare;
+pub(crate) mod condition;
 pub mod dict;
 pub mod filters;
 mod floats;
@@ -29,6 +30,7 @@ pub mod operators;
 mod printf;
 #[cfg(test)]
 mod probe;
+
 mod sequences;
 mod strings;
 pub mod tests;

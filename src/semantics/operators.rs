@@ -8,7 +8,7 @@ use super::arguments::Raw;
 use super::arithmetic as math;
 use super::dict::Dict;
 use super::kind::Kind;
-use super::{Result, attributes, budget, compare, sequences, text, unproved};
+use super::{Result, attributes, budget, compare, condition, sequences, text, unproved};
 use minijinja::{Environment, Value};
 use std::cmp::Ordering;
 
@@ -53,6 +53,13 @@ pub fn install(env: &mut Environment<'static>) {
     });
     env.add_filter("op:slice", |args: Raw<'_>| match args.0 {
         [object, start, stop, step] => budget::made(attributes::slice(object, [start, stop, step])),
+        _ => Err(unproved("arguments")),
+    });
+    env.add_filter("op:any", |args: Raw<'_>| match args.0 {
+        [list, condition] => match condition.downcast_object_ref() {
+            Some(condition) => condition::any(list, condition).map(Value::from),
+            None => Err(unproved("arguments")),
+        },
         _ => Err(unproved("arguments")),
     });
     env.add_filter("op:iter", |args: Raw<'_>| match args.0 {

@@ -20,6 +20,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt};
 use minijinja::value::ValueKind;
 
+use super::existence::Existence;
 use super::reuse::plan::{Names, Plan, Setting, turned};
 use super::scope::Scope;
 use crate::semantics::{filters, functions, methods, tests};
@@ -462,6 +463,13 @@ impl<'s> Walk<'_, 's> {
             true => Plan::of(s, self.names),
             false => Err("captured"),
         };
+        // One that is taken over from call to call costs less than a search.
+        if !self.in_output
+            && let Some(existence) = Existence::of(s)
+        {
+            self.note_unplanned("captured", s);
+            return self.existence(s, existence);
+        }
         let iter = match turned(&s.iter) {
             Some(list) if plan.is_ok() && self.options.form == Form::Reusing => self.expr(list)?,
             _ => self.expr(&s.iter)?,
@@ -504,13 +512,37 @@ impl<'s> Walk<'_, 's> {
                 }
                 self.plans.push(plan);
             }
-            Err(reason) if self.names.is_about_messages(&s.iter) => {
-                let line = usize::from(s.span().start_line);
-                self.unplanned.push((reason, line));
-            }
-            Err(_) => {}
+            Err(reason) => self.note_unplanned(reason, s),
         }
         Ok(Stmt::ForLoop(Spanned::new(lowered, s.span())))
+    }
+
+    /// Says why a loop over messages has no plan.
+    fn note_unplanned(&mut self, reason: &'static str, s: &Spanned<ast::ForLoop<'s>>) {
+        if self.names.is_about_messages(&s.iter) {
+            let line = usize::from(s.span().start_line);
+            self.unplanned.push((reason, line));
+        }
+    }
+
+    /// A loop that only looks for something, as the `if` that it amounts to.
+    fn existence(
+        &mut self,
+        s: &Spanned<ast::ForLoop<'s>>,
+        existence: Existence<'_, 's>,
+    ) -> Lowered<Stmt<'s>> {
+        let iter = self.expr(&s.iter)?;
+        // What is proved is the loop as it is written.
+        self.target(&s.target)?;
+        self.within(true, |walk| walk.expr(existence.expr))?;
+        let true_body = self.within(true, |walk| walk.body(existence.then))?;
+        let condition = constant(Value::from_object(existence.condition), s.span());
+        let found = ast::IfCond {
+            expr: operator("op:any", iter, vec![condition], s.iter.span()),
+            true_body,
+            false_body: Vec::new(),
+        };
+        Ok(Stmt::IfCond(Spanned::new(found, s.span())))
     }
 
     fn calls_macro(&self, expr: &Expr<'s>) -> bool {

@@ -6,6 +6,7 @@
 //! proved language is refused at compile time, a value outside it stops the render before any text
 //! leaves. Both are served by the reference.
 
+mod existence;
 mod frames;
 mod lexical;
 mod lower;

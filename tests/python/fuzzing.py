@@ -435,6 +435,8 @@ class Grammar:
     def loop(self, depth: int) -> str:
         """A loop."""
         rng = self.rng
+        if self.loops and self.spaces and rng.random() < 0.3:
+            return self.search()
         target, kind = rng.choice((("x", "L"), ("m", "L"), ("k, v", "I"), ("x", "S")))
         iterable = "messages" if target == "m" else self.expr(kind)
         if kind == "I":
@@ -448,6 +450,31 @@ class Grammar:
         if rng.random() < 0.2:
             text += self.tag("else") + self.body(depth + 1)
         return text + self.tag("endfor")
+
+    def search(self) -> str:
+        """A loop that only looks for something."""
+        rng = self.rng
+        iterable = rng.choice(("messages", f"messages[{self.expr('I')}:]", self.expr("L"), self.expr("A")))
+        value = rng.choice(("true", "1", "'a'", "none"))
+        return (
+            f"{{%- for x in {iterable} -%}}{{%- if {self.condition()} -%}}"
+            f"{{%- set {rng.choice(self.spaces)}.{rng.choice('pq')} = {value} -%}}{{%- endif -%}}{{%- endfor -%}}"
+        )
+
+    def condition(self, depth: int = 0) -> str:
+        """A condition on `x`, mostly of a kind that messages are looked for by."""
+        rng = self.rng
+        key = rng.choice(("role", "content", *KEYS))
+        part = rng.choice((f"x['{key}']", f"x.{'b' if key == '0' else key}"))
+        literal = rng.choice(("'user'", "'assistant'", "'a'", "''", "1", "none"))
+        simple = (
+            *(part, f"{part} == {literal}", f"{part} != {literal}", f"{literal} in x", f"{literal} not in x"),
+            *(f"{part} is defined", f"{literal} == {part}", "x", self.expr("B")),
+        )
+        if depth > 2 or rng.random() < 0.5:
+            return rng.choice(simple[:5] if rng.random() < 0.9 else simple)
+        both = f"({self.condition(depth + 1)} {rng.choice(('and', 'or'))} {self.condition(depth + 1)})"
+        return rng.choice((both, both, f"not {self.condition(depth + 1)}"))
 
     def namespace(self) -> str:
         """A new namespace, or an assignment to one."""

@@ -1,0 +1,114 @@
+//! Loops that only look for something: `{% for x in xs %}{% if … x … %}{% set ns.found = true %}…`.
+//!
+//! Such a loop writes nothing, and what it sets does not depend on the item that it found. So it is the
+//! same as one `if` whose condition is that some item fulfils the loop's. Jinja has no expression for
+//! that; [`Condition`] is ours.
+//!
+//! *Why that is exact.* The body reads nothing but the item, and sets attributes of namespaces to
+//! literals, each time to the same ones: done once or several times, what remains is the same, and so is
+//! an error. The item's name is not seen outside of the loop, and is none of the namespaces that are set.
+//! `loop` is not read.
+
+use minijinja::machinery::ast::{self, BinOpKind, CompareOpKind, Expr, Stmt, UnaryOpKind};
+
+use crate::semantics::condition::{Condition, Part};
+
+/// What a loop looks for, and what is done if it is found.
+pub(super) struct Existence<'t, 's> {
+    pub condition: Condition,
+    /// The same as it is written.
+    pub expr: &'t Expr<'s>,
+    pub then: &'t [Stmt<'s>],
+}
+
+impl<'t, 's> Existence<'t, 's> {
+    /// If the loop does nothing else.
+    pub(super) fn of(s: &'t ast::ForLoop<'s>) -> Option<Self> {
+        let Expr::Var(item) = &s.target else {
+            return None;
+        };
+        let ([Stmt::IfCond(found)], None, []) = (&s.body[..], &s.filter_expr, &s.else_body[..])
+        else {
+            return None;
+        };
+        let sets_literals = found.true_body.iter().all(|stmt| match stmt {
+            Stmt::Set(set) => {
+                matches!(&set.expr, Expr::Const(_))
+                    && matches!(&set.target, Expr::GetAttr(target)
+                        if matches!(&target.expr, Expr::Var(namespace) if namespace.id != item.id))
+            }
+            _ => false,
+        });
+        if s.recursive || item.id == "loop" || !sets_literals || !found.false_body.is_empty() {
+            return None;
+        }
+        Some(Existence {
+            condition: condition(&found.expr, item.id)?,
+            expr: &found.expr,
+            then: &found.true_body,
+        })
+    }
+}
+
+fn condition(expr: &Expr<'_>, item: &str) -> Option<Condition> {
+    let not = |condition| Condition::Not(Box::new(condition));
+    match expr {
+        Expr::UnaryOp(s) if matches!(s.op, UnaryOpKind::Not) => {
+            Some(not(condition(&s.expr, item)?))
+        }
+        Expr::BinOp(s) => match s.op {
+            BinOpKind::Eq => equal(&s.left, &s.right, item),
+            BinOpKind::Ne => Some(not(equal(&s.left, &s.right, item)?)),
+            BinOpKind::In => has(&s.left, &s.right, item),
+            BinOpKind::ScAnd | BinOpKind::ScOr => {
+                let [left, right] =
+                    [&s.left, &s.right].map(|side| condition(side, item).map(Box::new));
+                Some(match s.op {
+                    BinOpKind::ScAnd => Condition::And(left?, right?),
+                    _ => Condition::Or(left?, right?),
+                })
+            }
+            _ => None,
+        },
+        Expr::Compare(s) => match &s.ops[..] {
+            [op] => match op.op {
+                CompareOpKind::Eq => equal(&s.expr, &op.expr, item),
+                CompareOpKind::Ne => Some(not(equal(&s.expr, &op.expr, item)?)),
+                CompareOpKind::In => has(&s.expr, &op.expr, item),
+                CompareOpKind::NotIn => Some(not(has(&s.expr, &op.expr, item)?)),
+                _ => None,
+            },
+            _ => None,
+        },
+        other => Some(Condition::True(part(other, item)?)),
+    }
+}
+
+/// `item.name == 'literal'`.
+fn equal(left: &Expr<'_>, right: &Expr<'_>, item: &str) -> Option<Condition> {
+    Some(Condition::Equal(part(left, item)?, literal(right)?))
+}
+
+/// `'literal' in item`.
+fn has(left: &Expr<'_>, right: &Expr<'_>, item: &str) -> Option<Condition> {
+    match right {
+        Expr::Var(name) if name.id == item => Some(Condition::Has(literal(left)?)),
+        _ => None,
+    }
+}
+
+fn part(expr: &Expr<'_>, item: &str) -> Option<Part> {
+    let is_item = |expr: &Expr<'_>| matches!(expr, Expr::Var(name) if name.id == item);
+    match expr {
+        Expr::GetAttr(s) if is_item(&s.expr) => Some(Part::Attribute(s.name.into())),
+        Expr::GetItem(s) if is_item(&s.expr) => Some(Part::Item(literal(&s.subscript_expr)?)),
+        _ => None,
+    }
+}
+
+fn literal(expr: &Expr<'_>) -> Option<minijinja::Value> {
+    match expr {
+        Expr::Const(s) if s.value.as_str().is_some() => Some(s.value.clone()),
+        _ => None,
+    }
+}
