@@ -241,7 +241,7 @@ impl Bpe {
         bytes: Box<[u32; 256]>,
         rules: Vec<Rule>,
         joins: Joins,
-        tokens: Vec<(Box<str>, u32)>,
+        tokens: Vec<(&str, u32)>,
         whole: bool,
     ) -> Self {
         Self::of(Symbols::Bytes(bytes), rules, joins, tokens, whole)
@@ -253,7 +253,7 @@ impl Bpe {
         bytes: Box<[u32; 256]>,
         rules: Vec<Rule>,
         joins: Joins,
-        words: Vec<(Box<str>, u32)>,
+        words: Vec<(&str, u32)>,
     ) -> Self {
         let symbols = Symbols::Characters { tokens, bytes };
         Self::of(symbols, rules, joins, words, false)
@@ -263,7 +263,7 @@ impl Bpe {
         symbols: Symbols,
         rules: Vec<Rule>,
         joins: Joins,
-        tokens: Vec<(Box<str>, u32)>,
+        tokens: Vec<(&str, u32)>,
         whole: bool,
     ) -> Self {
         let pairs = Pairs::new(&rules);
@@ -294,7 +294,7 @@ impl Bpe {
         let closed = tokens
             .into_iter()
             .filter(|(word, id)| whole || bpe.by_rule(word, &mut scratch) == [*id])
-            .map(|(word, id)| (word.into_boxed_bytes(), id))
+            .map(|(word, id)| (word.as_bytes(), id))
             .collect();
         bpe.tokens = Tokens::new(closed);
         bpe

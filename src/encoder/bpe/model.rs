@@ -6,9 +6,7 @@
 //! change the rule (dropout, affixes, a missing byte) is refused with its name.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
@@ -18,7 +16,7 @@ use super::Bpe;
 use super::characters::Characters;
 use super::joins::Joins;
 use super::pairs::{MOST_MERGES, MOST_SYMBOLS, Rule};
-use super::words::WordHasher;
+use super::words::Tokens;
 use crate::encoder::Refusal;
 use crate::encoder::fast::SPACE;
 
@@ -44,8 +42,22 @@ pub(in crate::encoder) struct Model<'j> {
 /// Tokens with their ids, in the order of the file.
 struct Vocabulary<'j>(Vec<(Cow<'j, str>, u32)>);
 
-/// Tokens to ids.
-type Ids<'m> = HashMap<&'m str, u32, BuildHasherDefault<WordHasher>>;
+/// Where in a vocabulary each token stands.
+struct Places<'m> {
+    vocab: &'m [(Cow<'m, str>, u32)],
+    tokens: Tokens,
+}
+
+impl Places<'_> {
+    fn of(&self, token: &str) -> Option<usize> {
+        let place = self.tokens.get_word(token.as_bytes());
+        place.map(|place| place as usize)
+    }
+
+    fn id(&self, token: &str) -> Option<u32> {
+        self.of(token).map(|place| self.vocab[place].1)
+    }
+}
 
 /// Pairs of tokens, by rank.
 struct Merges<'j>(Vec<(Cow<'j, str>, Cow<'j, str>)>);
@@ -55,31 +67,41 @@ impl<'j> Model<'j> {
     pub(in crate::encoder) fn byte_level(&self) -> Result<Bpe, Refusal> {
         self.check()?;
         let alphabet = alphabet();
-        let ids = self.ids()?;
+        let places = self.places()?;
         let mut bytes = Box::new([0; 256]);
         for (byte, &letter) in (0_u8..=255).zip(&alphabet) {
-            match ids.get(letter.encode_utf8(&mut [0; 4]) as &str) {
-                Some(&id) => bytes[usize::from(byte)] = id,
+            match places.id(letter.encode_utf8(&mut [0; 4])) {
+                Some(id) => bytes[usize::from(byte)] = id,
                 // No text has these.
                 None if matches!(byte, 0xc0 | 0xc1 | 0xf5..) => {}
                 None => return Err(no_token(byte)),
             }
         }
         let spelled = Characters::new(alphabet.into_iter().zip(0..=255));
-        let rules = self.rules(&ids)?;
-        // A token with other letters is out of reach.
-        let spell = |c| spelled.get(c).map(|byte| byte as u8);
-        let tokens = self.vocab.0.iter().filter_map(|(token, id)| {
-            let word: Option<Vec<u8>> = token.chars().map(spell).collect();
-            Some((word.filter(|word| !word.is_empty())?, *id))
-        });
-        let tokens: Vec<(Vec<u8>, u32)> = tokens.collect();
-        let joins = joins(&rules, tokens.iter().map(|(word, id)| (&**word, *id)));
+        let rules = self.rules(&places)?;
+        // A token with other letters is out of reach. All bytes are put behind each other: a piece of memory
+        // for each token would take longer than everything else here.
+        let mut spellings = Vec::new();
+        let mut spelled_tokens = Vec::with_capacity(self.vocab.0.len());
+        for (token, id) in &self.vocab.0 {
+            let start = spellings.len();
+            let spell = |c| spelled.get(c).map(|byte| byte as u8);
+            if token
+                .chars()
+                .all(|c| spell(c).map(|byte| spellings.push(byte)).is_some())
+            {
+                spelled_tokens.push((start..spellings.len(), *id));
+            } else {
+                spellings.truncate(start);
+            }
+        }
+        let tokens = spelled_tokens.into_iter();
+        let tokens = tokens.map(|(range, id)| (&spellings[range], id));
+        let tokens: Vec<(&[u8], u32)> = tokens.filter(|(word, _)| !word.is_empty()).collect();
+        let joins = joins(&rules, tokens.iter().copied());
         // And so is a word that is no text.
-        let words = tokens.into_iter().filter_map(|(word, id)| {
-            let word = String::from_utf8(word).ok()?;
-            Some((word.into(), id))
-        });
+        let words = tokens.into_iter();
+        let words = words.filter_map(|(word, id)| Some((str::from_utf8(word).ok()?, id)));
         let words = words.collect();
         Ok(Bpe::of_bytes(
             bytes,
@@ -104,36 +126,47 @@ impl<'j> Model<'j> {
                 "the model has ignore_merges without bytes".into(),
             ));
         }
-        let ids = self.ids()?;
+        let places = self.places()?;
         let mut bytes = Box::new([0; 256]);
         for (byte, slot) in (0_u8..=255).zip(bytes.iter_mut()) {
-            let id = ids.get(format!("<0x{byte:02X}>").as_str());
-            *slot = *id.ok_or_else(|| no_token(byte))?;
+            let id = places.id(&format!("<0x{byte:02X}>"));
+            *slot = id.ok_or_else(|| no_token(byte))?;
         }
-        let rules = self.rules(&ids)?;
-        let is_byte = |id: &u32| bytes.contains(id);
-        if rules
-            .iter()
-            .any(|r| is_byte(&r.left) || is_byte(&r.right) || is_byte(&r.id))
-        {
+        let rules = self.rules(&places)?;
+        let mut is_byte = vec![false; MOST_SYMBOLS as usize];
+        bytes.iter().for_each(|id| is_byte[*id as usize] = true);
+        let mut merged = rules.iter().flat_map(|r| [r.left, r.right, r.id]);
+        if merged.any(|id| is_byte[id as usize]) {
             return Err(Refusal::new(
                 "a merge has a token that spells a byte".into(),
             ));
         }
-        if spaced && !ids.contains_key(SPACE.encode_utf8(&mut [0; 4]) as &str) {
+        if spaced && places.of(SPACE.encode_utf8(&mut [0; 4])).is_none() {
             return Err(Refusal::new("the vocabulary has no U+2581".into()));
         }
-        let words = self.vocab.0.iter().filter_map(|(token, id)| {
-            let word: Box<str> = match &**token {
-                "" => return None,
-                // Out of reach.
-                token if spaced && token.contains(' ') => return None,
-                token if spaced => token.replace(SPACE, " ").into(),
-                token => token.into(),
-            };
-            Some((word, *id))
-        });
-        let words: Vec<(Box<str>, u32)> = words.collect();
+        let mut spellings = String::new();
+        let mut spelled = Vec::with_capacity(self.vocab.0.len());
+        for (token, id) in &self.vocab.0 {
+            // Out of reach.
+            if token.is_empty() || spaced && token.contains(' ') {
+                continue;
+            }
+            let start = spellings.len();
+            if spaced {
+                for part in token.split_inclusive(SPACE) {
+                    let text = part.strip_suffix(SPACE);
+                    spellings.push_str(text.unwrap_or(part));
+                    spellings.push_str(if text.is_some() { " " } else { "" });
+                }
+            } else {
+                spellings.push_str(token);
+            }
+            spelled.push((start..spellings.len(), *id));
+        }
+        let words: Vec<(&str, u32)> = spelled
+            .into_iter()
+            .map(|(range, id)| (&spellings[range], id))
+            .collect();
         let tokens = Characters::new(words.iter().filter_map(|(word, id)| {
             let mut chars = word.chars();
             match (chars.next(), chars.next()) {
@@ -165,30 +198,39 @@ impl<'j> Model<'j> {
         }
     }
 
-    fn ids(&self) -> Result<Ids<'_>, Refusal> {
-        let tokens = self.vocab.0.iter();
-        let ids: Ids<'_> = tokens.map(|(token, id)| (token.as_ref(), *id)).collect();
-        if ids.len() < self.vocab.0.len() {
+    fn places(&self) -> Result<Places<'_>, Refusal> {
+        let tokens = self.vocab.0.iter().map(|(token, _)| token.as_bytes());
+        let tokens = Tokens::new(tokens.zip(0..).collect());
+        if tokens.len() < self.vocab.0.len() {
             return Err(Refusal::new("the vocabulary has a token twice".into()));
         }
-        Ok(ids)
+        Ok(Places {
+            vocab: &self.vocab.0,
+            tokens,
+        })
     }
 
-    fn rules(&self, ids: &Ids<'_>) -> Result<Vec<Rule>, Refusal> {
-        let id = |token: &str| {
-            ids.get(token)
-                .copied()
-                .ok_or_else(|| Refusal::new("a merge has a token that is not there".into()))
-        };
+    fn rules(&self, places: &Places<'_>) -> Result<Vec<Rule>, Refusal> {
+        let missing = || Refusal::new("a merge has a token that is not there".into());
         let mut joined = String::new();
+        // Most vocabularies list what merges become in the order of the merges.
+        let mut expected = 0;
         let merges = self.merges.0.iter().map(|(left, right)| {
-            joined.clear();
-            joined.push_str(left);
-            joined.push_str(right);
+            let next = self.vocab.0.get(expected);
+            let follows =
+                next.is_some_and(|(token, _)| token.strip_prefix(&**left) == Some(&**right));
+            if !follows {
+                joined.clear();
+                joined.push_str(left);
+                joined.push_str(right);
+                expected = places.of(&joined).ok_or_else(missing)?;
+            }
+            let (_, id) = self.vocab.0[expected];
+            expected += 1;
             Ok(Rule {
-                left: id(left)?,
-                right: id(right)?,
-                id: id(&joined)?,
+                left: places.id(left).ok_or_else(missing)?,
+                right: places.id(right).ok_or_else(missing)?,
+                id,
             })
         });
         merges.collect()

@@ -12,7 +12,6 @@
 //! Keys are always compared, so a collision costs time only; whoever chooses words to collide gains
 //! a few steps, as searches there are bounded.
 
-use std::hash::Hasher;
 use std::hint::black_box;
 
 use super::pairs::MOST_SYMBOLS;
@@ -97,26 +96,6 @@ fn hash_long(word: &[u8]) -> u64 {
     fold(state ^ u64::from_le_bytes(last), SEED)
 }
 
-/// Hashes one string, for maps that are built while loading.
-///
-/// The hasher of the standard library makes it hard to choose strings that collide, and takes several
-/// times as long; strings of a vocabulary are its owner's.
-#[derive(Default)]
-pub(super) struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 ^= hash_long(bytes);
-    }
-
-    /// What ends a string, where several are hashed.
-    fn write_u8(&mut self, _: u8) {}
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 const ID_BITS: u32 = 24;
 const ID: u32 = (1 << ID_BITS) - 1;
 // Ids are those of pairs as well.
@@ -142,8 +121,9 @@ struct Token {
 const LONG: u64 = 0xff << 56;
 
 impl Tokens {
-    /// A table of words and ids below [`MOST_SYMBOLS`], fewer than that; words are distinct and not empty.
-    pub(super) fn new(words: Vec<(Box<[u8]>, u32)>) -> Self {
+    /// A table of words and ids below [`MOST_SYMBOLS`], fewer than that. Of a word that comes twice, the first
+    /// counts.
+    pub(super) fn new(words: Vec<(&[u8], u32)>) -> Self {
         let capacity = (words.len() * 2).next_power_of_two().max(16);
         let mut tokens = Tokens {
             slots: vec![0; capacity].into(),
@@ -152,10 +132,13 @@ impl Tokens {
             long: Vec::new(),
         };
         for (word, id) in words {
-            let key = Key::of(&word, 0, word.len());
+            if tokens.get_word(word).is_some() {
+                continue;
+            }
+            let key = Key::of(word, 0, word.len());
             let (hash, low, high) = if key == Key::NONE {
-                let hash = hash_long(&word);
-                tokens.long.push(word);
+                let hash = hash_long(word);
+                tokens.long.push(word.into());
                 (hash, hash, LONG | (tokens.long.len() as u64 - 1))
             } else {
                 (key.hash(), key.0 as u64, (key.0 >> 64) as u64)
@@ -192,6 +175,19 @@ impl Tokens {
     pub(super) fn get(&self, key: Key, hash: u64) -> Option<u32> {
         let (low, high) = (key.0 as u64, (key.0 >> 64) as u64);
         self.find(hash, |token| token.low == low && token.high == high)
+    }
+
+    /// The same for any word.
+    pub(super) fn get_word(&self, word: &[u8]) -> Option<u32> {
+        match Key::of(word, 0, word.len()) {
+            Key::NONE => self.get_long(word),
+            key => self.get(key, key.hash()),
+        }
+    }
+
+    /// Number of words.
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
     }
 
     /// The same for a word that has no key.
@@ -411,13 +407,6 @@ mod tests {
         bytes[bytes.len().saturating_sub(1 + n as usize % 20)..].into()
     }
 
-    fn get(tokens: &Tokens, word: &[u8]) -> Option<u32> {
-        match Key::of(word, 0, word.len()) {
-            Key::NONE => tokens.get_long(word),
-            key => tokens.get(key, key.hash()),
-        }
-    }
-
     #[test]
     fn finds_each_token_and_nothing_else() {
         let mut words: Vec<_> = (0..3000)
@@ -426,12 +415,12 @@ mod tests {
             .collect();
         words.sort();
         words.dedup();
-        let tokens = Tokens::new(words.iter().cloned().zip(5..).collect());
+        let tokens = Tokens::new(words.iter().map(|word| &**word).zip(5..).collect());
         for (word, id) in words.iter().zip(5..) {
-            assert_eq!(get(&tokens, word), Some(id));
+            assert_eq!(tokens.get_word(word), Some(id));
             for other in [[word, &b"\0"[..]].concat(), [b"x", &**word].concat()] {
                 assert_eq!(
-                    get(&tokens, &other),
+                    tokens.get_word(&other),
                     None.or(words
                         .binary_search(&other.clone().into())
                         .ok()
@@ -439,7 +428,10 @@ mod tests {
                 );
             }
         }
-        assert_eq!(get(&tokens, &[0, 0, 0]), None);
+        assert_eq!(tokens.get_word(&[0, 0, 0]), None);
+        let twice = Tokens::new(vec![(b"a", 1), (b"", 2), (b"a", 3)]);
+        assert_eq!((twice.len(), twice.get_word(b"a")), (2, Some(1)));
+        assert_eq!(twice.get_word(b""), Some(2));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!
 //! Cost: a millisecond or two per set, once per process; tens of KB per pattern.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -43,11 +44,18 @@ fn probe_characters() -> impl Iterator<Item = char> {
     (0..DENSE).chain(TAGS).filter_map(char::from_u32)
 }
 
+/// A text of them, which is made where a set is asked for the first time.
+type Probe = LazyCell<String>;
+
+fn probe() -> Probe {
+    LazyCell::new(|| probe_characters().collect())
+}
+
 /// The members of a set. Remembered for the life of the process: patterns share their sets.
 ///
 /// Nobody waits for the memory: in a process that was forked while another thread used it, it stays
 /// locked for ever.
-fn members(set: &Set, probe: &str) -> Result<Arc<Ranges>, Refusal> {
+fn members(set: &Set, probe: &Probe) -> Result<Arc<Ranges>, Refusal> {
     static KNOWN: Mutex<BTreeMap<Set, Arc<Ranges>>> = Mutex::new(BTreeMap::new());
     if let Ok(known) = KNOWN.try_lock()
         && let Some(ranges) = known.get(set)
@@ -154,37 +162,54 @@ impl Classes {
         if sets.len() > MOST_SETS {
             return Err(Refusal::new("the split pattern has too many sets".into()));
         }
-        let probe: String = probe_characters().collect();
-        let mut bits = vec![0_u64; LAST as usize + 1];
+        let probe = probe();
+        // Where the characters of each set begin and end.
+        let mut changes = Vec::new();
         for (index, set) in sets.iter().enumerate() {
             for &(first, last) in members(set, &probe)?.iter() {
-                for member in &mut bits[first as usize..=last as usize] {
-                    *member |= 1 << index;
-                }
+                changes.extend([(first, 1_u64 << index), (last + 1, 1 << index)]);
             }
         }
-        let mut membership = Vec::new();
-        let mut ids = HashMap::new();
-        let mut stored: HashMap<Vec<u8>, u16> = HashMap::new();
-        let mut blocks = Vec::with_capacity(bits.len() / BLOCK);
+        changes.sort_unstable();
+        let mut changes = changes.into_iter().peekable();
+        let mut membership: Vec<u64> = Vec::new();
+        let mut stored: HashMap<[u8; BLOCK], u16> = HashMap::new();
+        let mut blocks: Vec<u16> = Vec::with_capacity(LAST as usize / BLOCK + 1);
         let mut table = Vec::new();
-        for block in bits.chunks(BLOCK) {
-            let mut classes = Vec::with_capacity(BLOCK);
-            for &member in block {
-                let next = membership.len();
-                let id = *ids.entry(member).or_insert_with(|| {
-                    membership.push(member);
-                    next
+        let mut inside = 0;
+        let mut last = None;
+        for start in (0..=LAST).step_by(BLOCK) {
+            let mut classes = [0; BLOCK];
+            let mut from = 0;
+            while from < BLOCK {
+                while let Some((_, set)) = changes.next_if(|&(at, _)| at <= start + from as u32) {
+                    inside ^= set;
+                }
+                let known = membership.iter().position(|&sets| sets == inside);
+                let class = known.unwrap_or_else(|| {
+                    membership.push(inside);
+                    membership.len() - 1
                 });
-                classes.push(u8::try_from(id).map_err(|_| {
+                let class = u8::try_from(class).map_err(|_| {
                     Refusal::new("the split pattern tells too many classes apart".into())
-                })?);
+                })?;
+                let change = changes.peek().map_or(LAST + 1, |&(at, _)| at);
+                let to = BLOCK.min((change - start) as usize);
+                classes[from..to].fill(class);
+                from = to;
             }
-            let next = u16::try_from(stored.len()).unwrap_or(u16::MAX);
-            let id = *stored.entry(classes).or_insert_with_key(|classes| {
-                table.extend_from_slice(classes);
-                next
-            });
+            // Most are like the one before.
+            let id = match last {
+                Some((block, id)) if block == classes => id,
+                _ => {
+                    let next = u16::try_from(stored.len()).unwrap_or(u16::MAX);
+                    *stored.entry(classes).or_insert_with(|| {
+                        table.extend_from_slice(&classes);
+                        next
+                    })
+                }
+            };
+            last = Some((classes, id));
             blocks.push(id);
         }
         let mut ascii = [0; BLOCK];
@@ -223,10 +248,10 @@ impl Classes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Classes, LAST, Ranges, Set, SysRegex, probe_characters};
+    use super::{Classes, LAST, Ranges, Set, SysRegex, probe};
 
     fn ask(source: &str) -> Result<Ranges, super::Refusal> {
-        super::ask(source, &probe_characters().collect::<String>())
+        super::ask(source, &probe())
     }
 
     /// The ends of all ranges of assigned characters in planes 4 to 13, 15 and 16: none.
