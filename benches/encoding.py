@@ -64,14 +64,14 @@ class Both:
         start = time.perf_counter()
         self.theirs = transformers.AutoTokenizer.from_pretrained(str(model))
         self.loading = time.perf_counter() - start
+        if warm:
+            self.theirs.encode("warm up", add_special_tokens=False)
         self.wrapped = turntrie.wrap(transformers.AutoTokenizer.from_pretrained(str(model)), verify="off")
         self.timings = self.wrapped.turntrie.warmup()
         backend = path.engine(self.wrapped)
         assert not isinstance(backend, Reason), backend
         self.engine = backend.engine
         self.name = self.engine.encoder()[0]
-        if warm:
-            self.theirs.encode("warm up", add_special_tokens=False)
 
     def reference(self, text: str) -> Result:
         """CPU seconds and ids of transformers."""

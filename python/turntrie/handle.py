@@ -9,6 +9,8 @@ from turntrie.dispatch import ask_reference, count
 from turntrie.prompt import Prompt
 from turntrie.reason import Reason
 
+# Characters of a text that a turn may add.
+_USUAL = 6000
 # Parameters of apply_chat_template that make no sense where the result is always one prompt's ids.
 _SHAPE = frozenset(("tokenize", "padding", "return_tensors", "return_dict", "return_assistant_tokens_mask"))
 
@@ -68,10 +70,13 @@ class Handle:
             return {}
         backend.engine.prepare_lists()  # else the first list would pay for its table of ints
         if not backend.engine.stats()["nodes"]:  # an engine in use is warm, and its checkpoints are worth more
-            # Else the first call would wait for all that is not in memory yet.
+            # Else the first call would wait for all that is not in memory yet: a long text asks for most of the
+            # tables, on all threads, and a short one goes the way of a usual call.
             root = attachment.root(None)
-            backend.engine.encode(backend.engine.familiar(), root, 0).buffer()
-            backend.engine.drop_namespace(root)
+            text = backend.engine.familiar()
+            for part in (text, text[-_USUAL:]):
+                backend.engine.encode(part, root, 0).buffer()
+                backend.engine.drop_namespace(root)
         return dict(backend.timings)
 
     def stats(self) -> dict[str, Any]:
