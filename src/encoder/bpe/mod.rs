@@ -20,6 +20,7 @@ mod characters;
 mod joins;
 mod model;
 mod pairs;
+mod runs;
 mod words;
 
 use std::cmp::Reverse;
@@ -30,6 +31,7 @@ use characters::Characters;
 use joins::Joins;
 pub(super) use model::Model;
 use pairs::{Merge, NO_RANK, Pairs, Rule};
+use runs::Runs;
 use words::{FewIds, Key, Memory, Recent, Tokens};
 
 /// A vocabulary with its merges.
@@ -39,6 +41,7 @@ pub(super) struct Bpe {
     pairs: Pairs,
     tokens: Tokens,
     joins: Joins,
+    runs: Runs,
     /// A word that is a token is that token, whatever the rule says.
     whole: bool,
 }
@@ -288,9 +291,16 @@ impl Bpe {
             pairs,
             tokens: Tokens::new(Vec::new()),
             joins,
+            runs: Runs::default(),
             whole,
         };
         let mut scratch = Scratch::new();
+        let bytes = tokens.iter().map(|(token, id)| (token.as_bytes(), *id));
+        bpe.runs = Runs::of(bytes, &rules, |length| {
+            bpe.by_rule(&" ".repeat(length), &mut scratch)
+                .last()
+                .copied()
+        });
         let closed = tokens
             .into_iter()
             .filter(|(word, id)| whole || bpe.by_rule(word, &mut scratch) == [*id])
@@ -427,12 +437,7 @@ impl Bpe {
     ) {
         let mut asked = mem::take(&mut scratch.asked);
         self.joins.split(&text[start..end], |a, b| {
-            let mut part = Asked::of(text, start + a, start + b);
-            if self.whole {
-                // Where a word that is a token needs no rule, a part that looks the same is another thing.
-                part.key = part.key.of_part();
-                part.hash = part.key.hash();
-            }
+            let part = self.asked_part(text, start + a, start + b);
             scratch.recent.ask_ahead(part.hash);
             asked.push(part);
             if asked.len() == AHEAD {
@@ -463,18 +468,45 @@ impl Bpe {
         if let Some(ids) = scratch.recent.get(part.key, part.hash) {
             return ids.append(out);
         }
-        let word = part.word(text);
         if part.key == Key::NONE {
-            return self.remembered(word, scratch, out);
+            return self.unknown_part(text, part, scratch, out);
         }
         let before = out.len();
         match self.tokens.get(part.key, part.hash) {
             Some(id) => out.push(id),
-            None => out.extend_from_slice(self.by_rule(word, scratch)),
+            None => self.unknown_part(text, part, scratch, out),
         }
         if let Some(few) = FewIds::of(&out[before..]) {
             scratch.recent.put(part.key, part.hash, few);
         }
+    }
+
+    /// Appends the ids of a part that is too long to be looked up, or no token.
+    fn unknown_part(&self, text: &str, part: Asked, scratch: &mut Scratch, out: &mut Vec<u32>) {
+        let word = part.word(text);
+        let run = self.runs.leading(word.as_bytes());
+        if run > 0 {
+            let (start, end) = (part.start as usize, part.end as usize);
+            for (start, end) in [(start, start + run), (start + run, end)] {
+                self.part(text, self.asked_part(text, start, end), scratch, out);
+            }
+        } else if part.key == Key::NONE {
+            self.remembered(word, scratch, out);
+        } else {
+            out.extend_from_slice(self.by_rule(word, scratch));
+        }
+    }
+
+    /// A part as it is asked for.
+    #[inline]
+    fn asked_part(&self, text: &str, start: usize, end: usize) -> Asked {
+        let mut part = Asked::of(text, start, end);
+        if self.whole {
+            // Where a word that is a token needs no rule, a part that looks the same is another thing.
+            part.key = part.key.of_part();
+            part.hash = part.key.hash();
+        }
+        part
     }
 
     /// Appends the ids that the rule gives a word without a key.
