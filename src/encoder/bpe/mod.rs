@@ -115,7 +115,7 @@ impl Asked {
 }
 
 /// So many are asked for before the first is looked up: memory far away is waited for once.
-const AHEAD: usize = 32;
+const AHEAD: usize = 64;
 
 /// So many words of a vocabulary, whose first ones are those that are met most, fill half of [`Recent`].
 const FAMILIAR: usize = 1 << 14;

@@ -12,7 +12,7 @@
 //! Keys are always compared, so a collision costs time only; whoever chooses words to collide gains
 //! a few steps, as searches there are bounded.
 
-use std::hint::black_box;
+use prefetch_index::prefetch_index;
 
 use super::pairs::MOST_SYMBOLS;
 
@@ -156,7 +156,7 @@ impl Tokens {
     /// Has memory fetched for a word with this hash, without waiting for it.
     #[inline]
     pub(super) fn ask_ahead(&self, hash: u64) {
-        black_box(self.slots[self.first(hash)]);
+        prefetch_index(&self.slots, self.first(hash));
     }
 
     /// Those with a key among the words that were given first.
@@ -283,8 +283,7 @@ impl Recent {
     /// Has memory fetched for a word with this hash, without waiting for it.
     #[inline]
     pub(super) fn ask_ahead(&self, hash: u64) {
-        let Line([(key, _), _]) = &self.0[(hash >> (u64::BITS - SETS_BITS)) as usize];
-        black_box(key.0 as u64);
+        prefetch_index(&self.0, (hash >> (u64::BITS - SETS_BITS)) as usize);
     }
 
     /// Whether a word is among them.
