@@ -509,3 +509,44 @@ fn space(part: &Value, normalizer: &Normalizer) -> Result<Space, Refusal> {
         _ => Err(Refusal::new("Metaspace prepends at unknown places".into())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use crate::encoder::{Encoders, Worker};
+
+    /// A tokenizer of `a`, `b`, `ab` and a token for each byte.
+    fn encoders() -> Encoders {
+        let bytes: String = (0..256)
+            .map(|b| format!(r#""<0x{b:02X}>": {b}, "#))
+            .collect();
+        let json = format!(
+            r#"{{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": {{"type": "BPE",
+            "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+            "fuse_unk": false, "byte_fallback": true, "ignore_merges": false,
+            "vocab": {{{bytes} "a": 256, "b": 257, "ab": 258}}, "merges": [["a", "b"]]}}}}"#
+        );
+        Encoders::from_json(&json).expect("a backend")
+    }
+
+    #[test]
+    fn work_space_is_given_back_unless_there_was_a_panic() {
+        let encoders = encoders();
+        let fast = encoders.fast().expect("a fast encoder");
+        drop(Worker::new(&encoders));
+        let first = fast.pool.take().expect("what was given back");
+        assert!(fast.pool.take().is_none());
+        fast.give_back(first);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _worker = Worker::new(&encoders);
+            panic!("in the middle of a text");
+        }));
+        assert!(panicked.is_err());
+        assert!(fast.pool.take().is_none());
+        let mut ids = Vec::new();
+        assert!(fast.encode("abc", &mut ids));
+        assert_eq!(ids, [258, 0x63]);
+    }
+}

@@ -158,7 +158,10 @@ impl parallel::Worker for Worker<'_> {
 
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
-        if let Some((fast, scratch)) = self.fast.take() {
+        // What a panic leaves behind in it would become part of the next text.
+        if let Some((fast, scratch)) = self.fast.take()
+            && !thread::panicking()
+        {
             fast.give_back(scratch);
         }
     }

@@ -30,7 +30,6 @@ pub mod operators;
 mod printf;
 #[cfg(test)]
 mod probe;
-
 mod sequences;
 mod strings;
 pub mod tests;

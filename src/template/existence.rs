@@ -6,10 +6,10 @@
 //!
 //! *Why that is exact.* The body reads nothing but the item, and sets attributes of namespaces to
 //! literals, each time to the same ones: done once or several times, what remains is the same, and so is
-//! an error. The item's name is not seen outside of the loop, and is none of the namespaces that are set.
-//! `loop` is not read.
+//! an error. The item's name is not seen outside of the loop, and is none of the namespaces that are set; nor
+//! can the item itself be one, since no namespace is a value (`lower.rs` refuses that). `loop` is not read.
 
-use minijinja::machinery::ast::{self, BinOpKind, CompareOpKind, Expr, Stmt, UnaryOpKind};
+use minijinja::machinery::ast::{self, BinOpKind, Expr, Stmt, UnaryOpKind};
 
 use crate::semantics::condition::{Condition, Part};
 
@@ -70,16 +70,6 @@ fn condition(expr: &Expr<'_>, item: &str) -> Option<Condition> {
             }
             _ => None,
         },
-        Expr::Compare(s) => match &s.ops[..] {
-            [op] => match op.op {
-                CompareOpKind::Eq => equal(&s.expr, &op.expr, item),
-                CompareOpKind::Ne => Some(not(equal(&s.expr, &op.expr, item)?)),
-                CompareOpKind::In => has(&s.expr, &op.expr, item),
-                CompareOpKind::NotIn => Some(not(has(&s.expr, &op.expr, item)?)),
-                _ => None,
-            },
-            _ => None,
-        },
         other => Some(Condition::True(part(other, item)?)),
     }
 }
@@ -100,8 +90,8 @@ fn has(left: &Expr<'_>, right: &Expr<'_>, item: &str) -> Option<Condition> {
 fn part(expr: &Expr<'_>, item: &str) -> Option<Part> {
     let is_item = |expr: &Expr<'_>| matches!(expr, Expr::Var(name) if name.id == item);
     match expr {
-        Expr::GetAttr(s) if is_item(&s.expr) => Some(Part::Attribute(s.name.into())),
-        Expr::GetItem(s) if is_item(&s.expr) => Some(Part::Item(literal(&s.subscript_expr)?)),
+        Expr::GetAttr(s) if is_item(&s.expr) => Some(Part::attribute(s.name)),
+        Expr::GetItem(s) if is_item(&s.expr) => Some(Part::item(literal(&s.subscript_expr)?)),
         _ => None,
     }
 }

@@ -71,6 +71,14 @@ def test_other_items(condition: str) -> None:
         assert ours in (theirs, None), (condition, items)
 
 
+@pytest.mark.parametrize("item", ["range(3)", "d.keys()", "d.values()", "xs|select", "'user'", "xs", "(1, 2)"])
+def test_items_that_are_made_in_the_template(item: str) -> None:
+    """What has no attribute of a name has none, natively."""
+    for condition in ("x.foo", "x['foo'] == 'a'", "x.foo != 'a'", "not x.role or x.role == 'user'"):
+        ours, theirs = both(template(condition, f"[{item}, {item}]"), {"d": {"role": 1}, "xs": [1]})
+        assert ours == theirs, condition
+
+
 @pytest.mark.parametrize("items", ["user", {"role": "user"}, None, 1, ()])
 def test_other_lists(items: object) -> None:
     """Never another text, whatever is gone through."""

@@ -270,6 +270,15 @@ fn a_token_listed_twice_is_left_to_the_crate() {
 }
 
 #[test]
+fn an_id_of_two_tokens_is_left_to_the_crate() {
+    let json = zoo::named("byte-level").json;
+    let twice = json.replace(r#""vocab":{"#, r#""vocab":{"never seen":0,"#);
+    let encoders = Encoders::from_json(&twice).expect("a backend");
+    let why = encoders.fast().err().map(ToString::to_string);
+    assert_eq!(why.as_deref(), Some("the vocabulary has an id twice"));
+}
+
+#[test]
 fn a_split_that_begins_with_a_loop_forgets_no_match() {
     let mut value: Value = serde_json::from_str(&zoo::named("byte-level").json).expect("JSON");
     value["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": [

@@ -191,11 +191,21 @@ impl<'j> Model<'j> {
             || self.vocab.0.iter().any(|(_, id)| *id >= MOST_SYMBOLS)
         {
             Err(Refusal::new("the vocabulary has ids from 2^21 on".into()))
+        } else if self.has_an_id_twice() {
+            Err(Refusal::new("the vocabulary has an id twice".into()))
         } else if self.merges.0.len() >= MOST_MERGES {
             Err(Refusal::new("the model has too many merges".into()))
         } else {
             Ok(())
         }
+    }
+
+    /// Whether two tokens have the same id, below [`MOST_SYMBOLS`]. What is said of the text of an id would
+    /// not hold then ([`joins`](super::joins), [`runs`](super::runs)).
+    fn has_an_id_twice(&self) -> bool {
+        let mut seen = vec![false; MOST_SYMBOLS as usize];
+        let mut ids = self.vocab.0.iter().map(|(_, id)| *id as usize);
+        ids.any(|id| std::mem::replace(&mut seen[id], true))
     }
 
     fn places(&self) -> Result<Places<'_>, Refusal> {

@@ -4,7 +4,8 @@
 //! [`joins`](super::joins): a token holds a space and a letter side by side. So each depth of indentation
 //! makes another part of the same word, to be merged anew. Some vocabularies prove that it is two:
 //!
-//! Take a part `sⁿy`, where `s` is the space and `y` does not begin with one. The first merge over the place
+//! Take a part `sⁿy`, where `s` is the space and `y` is not empty and does not begin with one. Each id has one
+//! spelling. The first merge over the place
 //! between the two would join `sᵏ`, the last token of the run, with a token that begins like `y`. If all
 //! merges of two runs of spaces have lower ranks than all merges of such a kind, it is made when no two
 //! runs are left to merge: then the run has become what it becomes alone, since no merge reached into

@@ -155,6 +155,8 @@ pub(super) struct Classes {
 }
 
 const BLOCK: usize = 128;
+// The last block is whole.
+const _: () = assert!((LAST as usize + 1).is_multiple_of(BLOCK));
 
 impl Classes {
     /// Tells characters apart by these sets.
@@ -163,7 +165,8 @@ impl Classes {
             return Err(Refusal::new("the split pattern has too many sets".into()));
         }
         let probe = probe();
-        // Where the characters of each set begin and end.
+        // Where the characters of each set begin and end. The ranges of a set are disjoint, so that a bit is set
+        // at the one and gone at the other.
         let mut changes = Vec::new();
         for (index, set) in sets.iter().enumerate() {
             for &(first, last) in members(set, &probe)?.iter() {
