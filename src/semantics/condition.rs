@@ -8,7 +8,7 @@
 //! what the expression would be lowered to, functions of this module and of the engine. It is asked of *every*
 //! item, also behind one for which it holds: Python would raise there if it had to.
 //!
-//! Cost: some ten nanoseconds an item.
+//! Cost: some tens of nanoseconds an item.
 
 use std::sync::Arc;
 

@@ -102,3 +102,60 @@ fn literal(expr: &Expr<'_>) -> Option<minijinja::Value> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use minijinja::machinery::{self, ast::Stmt};
+
+    use super::Existence;
+    use crate::template::SYNTAX;
+
+    fn is_existence(source: &str) -> bool {
+        let parsed = machinery::parse(source, "test", SYNTAX.clone());
+        let Ok(Stmt::Template(template)) = parsed else {
+            panic!("no template: {source}");
+        };
+        let Some(Stmt::ForLoop(s)) = template.children.first() else {
+            panic!("no loop: {source}");
+        };
+        Existence::of(s).is_some()
+    }
+
+    fn with(condition: &str, then: &str) -> String {
+        format!("{{% for x in xs %}}{{% if {condition} %}}{then}{{% endif %}}{{% endfor %}}")
+    }
+
+    #[test]
+    fn loops_that_look_for_something_are_recognised() {
+        let set = "{% set ns.found = true %}";
+        for condition in [
+            "x.role == 'assistant' and 'tool_calls' not in x",
+            "x['role'] != 'user' or not x.content",
+            "'a' in x",
+            "x.items",
+        ] {
+            assert!(is_existence(&with(condition, set)), "{condition}");
+        }
+        assert!(is_existence(&with("x.a", &set.repeat(2))));
+        for condition in [
+            "x",
+            "x.a == y",
+            "y.a",
+            "x.a.b",
+            "x.a == 1",
+            "loop.first",
+            "x.a is defined",
+        ] {
+            assert!(!is_existence(&with(condition, set)), "{condition}");
+        }
+        for then in [
+            "{{ x }}",
+            "{% set ns.a = x %}",
+            "{% set x.a = 1 %}",
+            "{% set a = 1 %}",
+            " ",
+        ] {
+            assert!(!is_existence(&with("x.a", then)), "{then}");
+        }
+    }
+}

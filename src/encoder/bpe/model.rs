@@ -79,8 +79,8 @@ impl<'j> Model<'j> {
         }
         let spelled = Characters::new(alphabet.into_iter().zip(0..=255));
         let rules = self.rules(&places)?;
-        // A token with other letters is out of reach. All bytes are put behind each other: a piece of memory
-        // for each token would take longer than everything else here.
+        // A token with other letters is out of reach. All bytes are put behind each other: asking for a piece of
+        // memory for each token takes long.
         let mut spellings = Vec::new();
         let mut spelled_tokens = Vec::with_capacity(self.vocab.0.len());
         for (token, id) in &self.vocab.0 {
